@@ -1,0 +1,39 @@
+"""Places every app in its owner's database, and refuses relations that would cross a database."""
+
+from typing import Any
+
+from django.db.models import Model
+
+from config.owners import OWNERS, Owner, Role, owner_of_alias, owner_of_app
+
+SESSION_APPS = frozenset({"auth", "sessions", "admin", "contenttypes"})
+"""Login runs through the session role, which can write sessions and the time of the last login only."""
+
+
+class OwnerRouter:
+    """Reads and writes go to the owner's alias. `outbox` has no default: name the alias with `using`."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        return _alias(model._meta.app_label)
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        return _alias(model._meta.app_label)
+
+    def allow_relation(self, obj1: Model, obj2: Model, **hints: Any) -> bool:
+        label1, label2 = obj1._meta.app_label, obj2._meta.app_label
+        return label1 == label2 or owner_of_app(label1) == owner_of_app(label2)
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
+        owner = owner_of_alias(db)
+        return owner.produces if app_label == "outbox" else app_label in owner.apps
+
+
+def _alias(app_label: str) -> str | None:
+    if app_label in SESSION_APPS:
+        return _core().alias_of(Role.SESSION)
+    owner = owner_of_app(app_label)
+    return owner.alias if owner else None
+
+
+def _core() -> Owner:
+    return next(owner for owner in OWNERS if owner.has_sessions)

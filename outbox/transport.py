@@ -11,7 +11,7 @@ consumers, reads and commands do not notice.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -20,23 +20,24 @@ from config.owners import consumer_for
 from outbox.contracts.canonical import encode_trusted, sha256_hex
 from outbox.contracts.contract import Contract
 from outbox.contracts.delivery import DeliveryRequest, Verdict
+from outbox.contracts.question import Question, dispatcher_workload
+
+__all__ = [
+    "AccessRefused",
+    "InProcess",
+    "NotBound",
+    "Pass",
+    "Question",
+    "Transport",
+    "ask",
+    "delivery_scope",
+    "dispatcher_workload",
+    "scope_of",
+    "transport",
+]
 
 Q = TypeVar("Q", bound=Contract)
 A = TypeVar("A", bound=Contract)
-
-
-@dataclass(frozen=True, slots=True)
-class Question(Generic[Q, A]):
-    """A targeted read or a command that an owner publishes in its `contracts`.
-
-    `expected` is the whole identity the caller already holds; there is no list, no latest, no free query.
-    """
-
-    name: str
-    audience: str
-    workloads: frozenset[str]
-    expected: type[Q]
-    answer: type[A]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,6 @@ def delivery_scope(requests: Sequence[DeliveryRequest]) -> str:
         for request in requests
     ]
     return sha256_hex(encode_trusted({"deliveries": identity}))
-
-
-def dispatcher_workload(owner: str) -> str:
-    """The workload name of an owner's dispatcher."""
-    return f"{owner}.dispatcher"
 
 
 class Transport(Protocol):

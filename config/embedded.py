@@ -13,17 +13,20 @@ It imports neither Django nor anything else of the project's apps, so that setti
 import json
 import os
 import pwd
-import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from config.embedded_servers import Place, PostgresServer, ValkeyServer, accepts
 from config.locks import DirectoryLock
+from config.servers.place import Place, ServerFailed
+from config.servers.postgres import PostgresServer
+from config.servers.server import Server, accepts
+from config.servers.valkey import ValkeyServer
 
 JOIN_PATIENCE_SECONDS = 120.0
 """How long a joiner waits for the owner's servers; a crash recovery of a large database is the long case."""
@@ -77,7 +80,7 @@ class Embedded:
         self.is_owner = False
         self._ports = (postgres_port, valkey_port)
         self._lock = DirectoryLock(self.state / "embedded.lock")
-        self._servers: list[PostgresServer | ValkeyServer] = []
+        self._servers: list[Server] = []
 
     def __enter__(self) -> Services:
         return self.start()
@@ -126,22 +129,21 @@ class Embedded:
         """The process ids of the servers this process owns, for supervision and crash tests."""
         return {server.name: server.pid for server in self._servers}
 
-    def failed_server(self) -> str | None:
-        """The name of an owned server that ended by itself, None while all run."""
-        return next((server.name for server in self._servers if not server.is_running()), None)
+    def revive(self) -> tuple[str, ...]:
+        """Start every owned server that ended by itself again, on its port and data; their names, usually none."""
+        failed = [server for server in self._servers if not server.is_running()]
+        for server in failed:
+            with _as_embedded_error():
+                server.start(port=server.port)
+        return tuple(server.name for server in failed)
 
     def _start_servers(self) -> Services:
         place = _place_for(self.state)
-        postgres_port, valkey_port = self._ports
-        try:
-            postgres = PostgresServer(place=place)
-            self._servers.append(postgres)
-            postgres.start(port=postgres_port)
-            valkey = ValkeyServer(place=place)
-            self._servers.append(valkey)
-            valkey.start(port=valkey_port)
-        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-            raise EmbeddedError(str(error)) from error
+        postgres, valkey = PostgresServer(place=place), ValkeyServer(place=place)
+        for server, port in zip((postgres, valkey), self._ports, strict=True):
+            self._servers.append(server)
+            with _as_embedded_error():
+                server.start(port=port)
         services = Services(
             postgres_host="127.0.0.1",
             postgres_port=postgres.port,
@@ -151,6 +153,14 @@ class Embedded:
         )
         _write_private(self.state / "services.json", services.to_json())
         return services
+
+
+@contextmanager
+def _as_embedded_error() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ServerFailed) as error:
+        raise EmbeddedError(str(error)) from error
 
 
 def _place_for(state: Path) -> Place:

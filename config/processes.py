@@ -126,10 +126,11 @@ def command_line(pid: int) -> str:
     return listed.stdout
 
 
-def log_tail(log: Path, *, lines: int = 20) -> str:
-    """The last lines of a log, for messages; empty if there is none."""
+def log_tail(log: Path, *, lines: int = 20, since: int = 0) -> str:
+    """The last lines of a log, none from before byte `since`; empty if there is no log."""
     if not log.exists():
         return ""
+    size = log.stat().st_size
     with log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - 64 * 1024))
+        stream.seek(max(since if since <= size else 0, size - 64 * 1024))
         return "\n".join(stream.read().decode(errors="replace").splitlines()[-lines:])

@@ -5,7 +5,11 @@ value; on the wire it is four fields named after the object: a field `run_admiss
 `runAdmissionManifestRef`, `…SchemaVersion`, `…DigestAlgorithmVersion`, `…Digest`. The flattening happens here, when
 the class is made, so models, JSON Schema and TypeScript agree and nobody writes four fields by hand.
 
-A *content-addressed* object names its own reference field and the fields its digest does not cover:
+An object has exactly one wire form: sorted camelCase keys, absent fields left out (never null), RFC 8785 bytes. An object
+that was read from bytes or has written them remembers them, so that it is encoded once.
+
+A *content-addressed* object names its own reference field and the fields its digest does not cover. Its reference is
+added to its fields; whoever parses such an object has its digest proven:
 
     class RunAdmissionManifest(ContentAddressed, own="run_admission_manifest", version="1", excluded=("admitted_at",)):
         run_id: Identifier
@@ -13,64 +17,58 @@ A *content-addressed* object names its own reference field and the fields its di
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, Self, cast, dataclass_transform
+from typing import Any, ClassVar, Self, cast, dataclass_transform, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic._internal._model_construction import ModelMetaclass
 from pydantic.alias_generators import to_camel
 
-from outbox.contracts.canonical import DIGEST_ALGORITHM, NotCanonicalSafe, decode, encode_trusted, sha256_hex
+from outbox.contracts.canonical import (
+    DIGEST_ALGORITHM,
+    NotCanonicalSafe,
+    decode,
+    encode_json,
+    encode_trusted,
+    sha256_hex,
+)
+from outbox.contracts.fields import (
+    REFERENCE_PARTS,
+    Code,
+    ContentReference,
+    Count,
+    DecimalString,
+    DigestAlgorithm,
+    Identifier,
+    Sha256,
+    Text,
+    Timestamp,
+    Version,
+    instant,
+    timestamp,
+)
 
-Identifier = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
-"""An opaque id: 1 to 200 printable ASCII characters without spaces."""
-Version = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]*$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-DigestAlgorithm = Literal["jcs-sha256-v1"]
-Timestamp = Annotated[
-    str,
-    StringConstraints(pattern=r"^[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z$"),
+__all__ = [
+    "Code",
+    "ContentAddressed",
+    "ContentReference",
+    "Contract",
+    "ContractViolation",
+    "Count",
+    "DecimalString",
+    "DigestAlgorithm",
+    "Identifier",
+    "Sha256",
+    "Text",
+    "Timestamp",
+    "Version",
+    "describe",
+    "instant",
+    "timestamp",
 ]
-"""RFC 3339, UTC, exactly six fractional digits and `Z`."""
-DecimalString = Annotated[str, StringConstraints(pattern=r"^(0|-?[1-9][0-9]{0,37})$")]
-"""An integer too large for JSON numbers (money in pico-units), in plain decimal digits."""
-Code = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[a-z0-9_.-]+$")]
-"""A normalized, low-cardinality code."""
 
 
 class ContractViolation(ValueError):
     """The bytes do not satisfy the contract. Permanent: the producer must publish a corrected object."""
-
-
-def timestamp(instant: datetime) -> str:
-    """The one wire form of an aware `datetime`: UTC, microseconds, `Z`. Raises `ValueError` for a naive one."""
-    if instant.tzinfo is None:
-        raise ValueError("A timestamp on the wire needs a time zone; pass an aware datetime.")
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def instant(text: str) -> datetime:
-    """The aware `datetime` of a wire timestamp."""
-    return datetime.fromisoformat(text)
-
-
-class ContentReference(BaseModel):
-    """The four-tuple that names one immutable, content-addressed object wherever it travels."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    ref: Identifier
-    schema_version: Version
-    digest_algorithm_version: DigestAlgorithm = DIGEST_ALGORITHM
-    digest: Sha256
-
-
-_PARTS: tuple[tuple[str, Any], ...] = (
-    ("ref", Identifier),
-    ("schema_version", Version),
-    ("digest_algorithm_version", DigestAlgorithm),
-    ("digest", Sha256),
-)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field,))
@@ -78,29 +76,62 @@ class _ContractType(ModelMetaclass):
     """Replaces each `ContentReference` annotation by its four wire fields, and adds the value as a property."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> type:
-        annotations: dict[str, Any] = namespace.get("__annotations__", {})
+        annotations = _annotations(namespace)
+        own = kwargs.get("own")
+        if own and own not in annotations:
+            annotations = {own: ContentReference, **annotations}
         flattened: dict[str, Any] = {}
-        references: list[str] = []
+        references = [field for base in bases for field in getattr(base, "reference_fields", ())]
         for field, annotation in annotations.items():
-            if annotation is not ContentReference:
+            if annotation is ContentReference:
+                references.append(field)
+                flattened |= {f"{field}_{part}": kind for part, kind in REFERENCE_PARTS.items()}
+                namespace[field] = property(_reader(field))
+            elif isinstance(annotation, str) or _holds_reference(annotation):
+                raise TypeError(
+                    f"{name}.{field}: write the annotation `ContentReference` itself, not as a string and not inside "
+                    f"another type; where it may be absent, give the object one branch with it and one without."
+                )
+            else:
                 flattened[field] = annotation
-                continue
-            references.append(field)
-            flattened |= {f"{field}_{part}": kind for part, kind in _PARTS}
-            namespace[field] = property(_reader(field))
         namespace["__annotations__"] = flattened
-        inherited = [name for base in bases for name in getattr(base, "reference_fields", ())]
-        namespace["reference_fields"] = tuple(inherited + references)
+        namespace["reference_fields"] = tuple(dict.fromkeys(references))
         return cast(type, super().__new__(mcs, name, bases, namespace, **kwargs))
 
 
+def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
+    # From Python 3.14 on a class body holds the function that makes them (PEP 649); 1 asks it for the values.
+    make = namespace.pop("__annotate_func__", None)
+    return dict(make(1)) if make else dict(namespace.get("__annotations__", {}))
+
+
+def _holds_reference(annotation: Any) -> bool:
+    return annotation is ContentReference or any(_holds_reference(part) for part in get_args(annotation))
+
+
 def _reader(field: str) -> Any:
-    names = [(part, f"{field}_{part}") for part, _ in _PARTS]
+    names = [(part, f"{field}_{part}") for part in REFERENCE_PARTS]
 
     def read(self: BaseModel) -> ContentReference:
-        return ContentReference.model_construct(**{part: getattr(self, name) for part, name in names})
+        values = self.__dict__
+        return _reference({part: values[name] for part, name in names})
 
     return read
+
+
+def _reference(parts: dict[str, Any]) -> ContentReference:
+    # What `model_construct` does, at a third of its price: the parts come out of an object that was validated.
+    reference = ContentReference.__new__(ContentReference)
+    put = object.__setattr__
+    put(reference, "__dict__", parts)
+    put(reference, "__pydantic_fields_set__", set(parts))
+    put(reference, "__pydantic_extra__", None)
+    put(reference, "__pydantic_private__", None)
+    return reference
+
+
+def _implied_in(annotation: Any) -> bool:
+    return getattr(annotation, "_may_be_implied", False) or any(_implied_in(part) for part in get_args(annotation))
 
 
 class Contract(BaseModel, metaclass=_ContractType):
@@ -115,14 +146,25 @@ class Contract(BaseModel, metaclass=_ContractType):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+    __slots__ = ("_bytes", "_proven")
 
     reference_fields: ClassVar[tuple[str, ...]] = ()
+    contract_version: ClassVar[str] = "1"
+    _may_be_implied: ClassVar[bool] = False
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls._may_be_implied = any(
+            field.get_default() is not None and not field.is_required() or _implied_in(field.annotation)
+            for field in cls.model_fields.values()
+        )
 
     def __init__(self, **values: Any) -> None:
         for field in self.reference_fields:
             reference = values.pop(field, None)
             if reference is not None:
-                values |= {f"{field}_{part}": getattr(reference, part) for part, _ in _PARTS}
+                values |= {f"{field}_{part}": getattr(reference, part) for part in REFERENCE_PARTS}
         super().__init__(**values)
 
     # Tells pydantic that validation may build the object without calling this constructor, which only flattens.
@@ -134,24 +176,43 @@ class Contract(BaseModel, metaclass=_ContractType):
 
     def canonical(self) -> bytes:
         """RFC 8785 bytes. Raises `NotCanonicalSafe`."""
-        return encode_trusted(self.wire())
+        try:
+            return cast(bytes, self._bytes)
+        except AttributeError:
+            data = encode_trusted(self.wire())
+            object.__setattr__(self, "_bytes", data)
+            return data
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """The object in canonical bytes; refuses any other form of it. Raises `ContractViolation`."""
         try:
             decode(data)
-            return cls.model_validate_json(data)
-        except (ValidationError, NotCanonicalSafe) as error:
-            raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
+        except NotCanonicalSafe as error:
+            raise ContractViolation(f"{cls.__name__}: {error}") from error
+        read = cls._read(data)
+        object.__setattr__(read, "_bytes", data)
+        return read
 
     @classmethod
     def from_wire(cls, value: Mapping[str, Any]) -> Self:
         """The object in a decoded JSON value. Raises `ContractViolation`."""
         try:
-            return cls.model_validate_json(encode_trusted(value))
-        except (ValidationError, NotCanonicalSafe) as error:
+            data = encode_json(value)
+        except NotCanonicalSafe as error:
+            raise ContractViolation(f"{cls.__name__}: {error}") from error
+        return cls._read(data)
+
+    @classmethod
+    def _read(cls, data: bytes) -> Self:
+        try:
+            read = cls.model_validate_json(data, by_alias=True, by_name=False)
+        except ValidationError as error:
             raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
+        # pydantic takes null for a field that may be absent, and lets a constant be left out: second wire forms.
+        if (cls._may_be_implied or b"null" in data) and encode_json(read.wire()) != data:
+            raise ContractViolation(f"{cls.__name__}: an absent field is left out, never null; constants are written.")
+        return read
 
 
 def describe(error: Exception) -> str:
@@ -167,35 +228,51 @@ class ContentAddressed(Contract):
     """A contract with its own reference whose digest covers all fields but `ref`, `digest` and the excluded ones."""
 
     own_field: ClassVar[str] = ""
-    contract_version: ClassVar[str] = ""
     excluded_fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(
         cls, *, own: str = "", version: str = "", excluded: tuple[str, ...] = (), **kwargs: Any
     ) -> None:
         super().__init_subclass__(**kwargs)
+
+    @classmethod
+    def __pydantic_init_subclass__(
+        cls, *, own: str = "", version: str = "", excluded: tuple[str, ...] = (), **kwargs: Any
+    ) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
         if own:
             cls.own_field, cls.contract_version = own, version
-            hidden = (f"{own}_ref", f"{own}_digest", *excluded)
+            hidden = {f"{own}_ref", f"{own}_digest", *excluded}
+            if unknown := hidden - set(cls.model_fields):
+                raise TypeError(f"{cls.__name__} excludes {sorted(unknown)} from its digest, which it does not have.")
             cls.excluded_fields = frozenset(to_camel(name) for name in hidden)
 
     @classmethod
     def issue(cls, *, ref: str, **fields: Any) -> Self:
         """A new object with its digest computed. Raises `ContractViolation` if the fields do not fit."""
         own = cls.own_field
+        fields |= {
+            f"{own}_ref": ref,
+            f"{own}_schema_version": cls.contract_version,
+            f"{own}_digest_algorithm_version": DIGEST_ALGORITHM,
+            f"{own}_digest": "0" * 64,
+        }
         try:
-            draft = cls(
-                **fields,
-                **{
-                    f"{own}_ref": ref,
-                    f"{own}_schema_version": cls.contract_version,
-                    f"{own}_digest_algorithm_version": DIGEST_ALGORITHM,
-                    f"{own}_digest": "0" * 64,
-                },
-            )
+            issued = cls(**fields)
+            digest = issued.recompute_digest()
         except ValidationError as error:
             raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
-        return draft.model_copy(update={f"{own}_digest": draft.recompute_digest()})
+        except NotCanonicalSafe as error:
+            raise ContractViolation(f"{cls.__name__}: {error}") from error
+        # Frozen from here on; until now nobody else has seen the object.
+        issued.__dict__[f"{own}_digest"] = digest
+        object.__setattr__(issued, "_proven", True)
+        return issued
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """The object in canonical bytes, its digest and version proven. Raises `ContractViolation`."""
+        return super().parse(data).ensure_digest()
 
     def candidate(self) -> dict[str, Any]:
         """What the digest covers."""
@@ -212,11 +289,15 @@ class ContentAddressed(Contract):
 
     def ensure_digest(self) -> Self:
         """The object itself, proven. Raises `ContractViolation` if digest or schema version is not its own."""
-        own = self.reference
-        if own.schema_version != self.contract_version:
-            raise ContractViolation(f"{type(self).__name__}: unknown schema version {own.schema_version!r}.")
-        if own.digest != self.recompute_digest():
+        if getattr(self, "_proven", False):
+            return self
+        values, own = self.__dict__, self.own_field
+        if values[f"{own}_schema_version"] != self.contract_version:
+            raise ContractViolation(
+                f"{type(self).__name__}: unknown schema version {values[f'{own}_schema_version']!r}; "
+                f"this release reads {self.contract_version!r}."
+            )
+        if values[f"{own}_digest"] != self.recompute_digest():
             raise ContractViolation(f"{type(self).__name__}: the digest does not match the content.")
+        object.__setattr__(self, "_proven", True)
         return self
-
-

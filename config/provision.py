@@ -1,0 +1,148 @@
+"""Databases, LOGIN roles and grants of every owner, made from the owner table; running it again changes nothing.
+
+Creating databases and roles needs an administrator's login (the user in `DATABASE_URL_<OWNER>`); where an operator made
+them already, that step is skipped and only grants are made, by the schema role that owns the tables. Nothing here uses
+`SET ROLE`.
+"""
+
+from collections.abc import Iterator
+
+import psycopg
+from django.apps import apps
+from django.conf import settings
+from django.db import connections
+from django.db.models import Model
+from psycopg import sql
+
+from config.databases import address_of, role_password
+from config.owners import Owner, Role
+
+SESSION_TABLES = ("auth_user", "django_session")
+
+
+def provision(owner: Owner) -> bool:
+    """Create database, roles, passwords and timeouts. False if no administrator login is given, then nothing is done."""
+    address = address_of(owner)
+    if not address.user:
+        return False
+    admin = {"host": address.host, "port": address.port, "user": address.user, "password": address.password}
+    with psycopg.connect(**admin, dbname="postgres", autocommit=True, **address.options) as server:  # type: ignore[arg-type]  # psycopg takes libpq options as keywords
+        server.execute("SELECT pg_advisory_lock(hashtext('backbone.provision'))")
+        if not server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [address.name]).fetchone():
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(address.name)))
+        for role in owner.roles:
+            _create_role(server, owner, role, database=address.name)
+    with psycopg.connect(**admin, dbname=address.name, autocommit=True, **address.options) as database:  # type: ignore[arg-type]  # as above
+        for statement in _database_grants(owner, address.name):
+            database.execute(statement)
+    return True
+
+
+def _create_role(server: psycopg.Connection, owner: Owner, role: Role, *, database: str) -> None:
+    name = sql.Identifier(owner.role_name(role))
+    known = server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [owner.role_name(role)]).fetchone()
+    server.execute(
+        sql.SQL(
+            "{} ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS PASSWORD {}"
+        ).format(sql.SQL("ALTER" if known else "CREATE"), name, sql.Literal(role_password(owner, role)))
+    )
+    for setting, value in _timeouts(role).items():
+        server.execute(
+            sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}").format(
+                name, sql.Identifier(database), sql.Identifier(setting), sql.Literal(value)
+            )
+        )
+
+
+def _timeouts(role: Role) -> dict[str, str]:
+    if role is Role.SCHEMA:
+        return {}
+    return {
+        "statement_timeout": f"{settings.DATABASE_STATEMENT_TIMEOUT[role.value] * 1000:.0f}ms",
+        "lock_timeout": f"{settings.DATABASE_LOCK_TIMEOUT * 1000:.0f}ms",
+        "idle_in_transaction_session_timeout": f"{settings.DATABASE_IDLE_IN_TRANSACTION_TIMEOUT * 1000:.0f}ms",
+    }
+
+
+def _database_grants(owner: Owner, name: str) -> Iterator[sql.Composed]:
+    database = sql.Identifier(name)
+    schema_role = sql.Identifier(owner.role_name(Role.SCHEMA))
+    yield sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database)
+    yield sql.SQL("REVOKE ALL ON SCHEMA public FROM PUBLIC").format()
+    for role in owner.roles:
+        name_of_role = sql.Identifier(owner.role_name(role))
+        yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, name_of_role)
+        yield sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(name_of_role)
+    yield sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(schema_role)
+    yield sql.SQL(
+        "ALTER DEFAULT PRIVILEGES FOR ROLE {} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"
+    ).format(schema_role)
+
+
+def grant_tables(owner: Owner) -> None:
+    """Grant every role exactly what its models declare, and revoke the rest. Runs as the schema role, after migrations.
+
+    A model may declare, beside the default of SELECT and INSERT for the owner role: `owner_may_insert`,
+    `owner_may_update` (columns), `owner_may_delete`, `dispatch_may_select`, `dispatch_may_insert`,
+    `dispatch_may_update` (columns).
+    """
+    with connections[owner.schema_alias].cursor() as cursor:
+        for statement in table_grants(owner):
+            cursor.execute(statement)
+
+
+def table_grants(owner: Owner) -> Iterator[str]:
+    """The statements of `grant_tables`, in order."""
+    roles = {role: f'"{owner.role_name(role)}"' for role in owner.roles}
+    everyone = ", ".join(role for kind, role in roles.items() if kind is not Role.SCHEMA)
+    yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {everyone}"
+    yield f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {roles[Role.READ]}"
+    yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {roles[Role.OWNER]}"
+    for model in models_of(owner):
+        table = f'"{model._meta.db_table}"'
+        yield from _owner_grants(model, table, roles[Role.OWNER])
+        if Role.DISPATCH in roles:
+            yield from _dispatch_grants(model, table, roles[Role.DISPATCH])
+    if Role.DISPATCH in roles:
+        yield f"GRANT EXECUTE ON FUNCTION outbox_publish(uuid[]) TO {roles[Role.DISPATCH]}"
+    if Role.SESSION in roles:
+        session = roles[Role.SESSION]
+        yield f"GRANT SELECT ON auth_user, django_session, django_content_type, auth_permission TO {session}"
+        yield f"GRANT SELECT ON auth_group, auth_user_groups, auth_group_permissions TO {session}"
+        yield f"GRANT SELECT ON auth_user_user_permissions, django_admin_log TO {session}"
+        yield f"GRANT UPDATE (last_login) ON auth_user TO {session}"
+        yield f"GRANT INSERT, UPDATE, DELETE ON django_session TO {session}"
+
+
+def _owner_grants(model: type[Model], table: str, role: str) -> Iterator[str]:
+    if model._meta.app_label in {"auth", "contenttypes", "sessions", "admin"}:
+        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {role}"
+        return
+    yield f"GRANT SELECT ON {table} TO {role}"
+    if getattr(model, "owner_may_insert", True):
+        yield f"GRANT INSERT ON {table} TO {role}"
+    columns: tuple[str, ...] = getattr(model, "owner_may_update", ())
+    if columns:
+        yield f"GRANT UPDATE ({', '.join(columns)}) ON {table} TO {role}"
+    if getattr(model, "owner_may_delete", False):
+        yield f"GRANT DELETE ON {table} TO {role}"
+
+
+def _dispatch_grants(model: type[Model], table: str, role: str) -> Iterator[str]:
+    if getattr(model, "dispatch_may_select", False):
+        yield f"GRANT SELECT ON {table} TO {role}"
+    if getattr(model, "dispatch_may_insert", False):
+        yield f"GRANT INSERT ON {table} TO {role}"
+    columns: tuple[str, ...] = getattr(model, "dispatch_may_update", ())
+    if columns:
+        yield f"GRANT UPDATE ({', '.join(columns)}) ON {table} TO {role}"
+
+
+def models_of(owner: Owner) -> Iterator[type[Model]]:
+    """Every model with a managed table in the owner's database, many-to-many tables included."""
+    labels = {*owner.apps, *(("outbox",) if owner.produces else ())}
+    for config in apps.get_app_configs():
+        if config.label in labels:
+            for model in config.get_models(include_auto_created=True):
+                if model._meta.managed and not model._meta.proxy:
+                    yield model

@@ -1,0 +1,184 @@
+"""Django's settings. Every value that an operator may change is read from the environment by a typed reader."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from config import environment
+from config.databases import databases, services
+from config.owners import producers
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+DEBUG = environment.flag("DEBUG", False)
+_running = services()
+
+# Where nothing is set, a development installation runs on this machine alone, with the embedded services' own secret.
+DEPLOYED = environment.flag("DEPLOYED", False)
+SECRET_KEY = environment.text(
+    "SECRET_KEY", None if DEPLOYED else f"development-{_running.postgres_password if _running else 'offline'}-" + "x" * 30
+)
+ALLOWED_HOSTS = [
+    host.strip() for host in environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host.strip()
+]
+
+INSTALLED_APPS = [
+    "django.contrib.admin.apps.SimpleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_prometheus",
+    "django_structlog",
+    "axes",
+    "pgtrigger",
+    "outbox",
+    "upstream.admission",
+    "billing.ledger",
+    "billing.pricing",
+    "billing.finalization",
+    "operations.projector",
+    "operations.timelines",
+    "config.apps.ConfigConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "config" / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = databases()
+DATABASE_ROUTERS = ["config.router.OwnerRouter"]
+DATABASE_STATEMENT_TIMEOUT = {
+    "owner": environment.seconds("STATEMENT_TIMEOUT_OWNER", 30, low=1, high=600),
+    "dispatch": environment.seconds("STATEMENT_TIMEOUT_DISPATCH", 30, low=1, high=600),
+    "read": environment.seconds("STATEMENT_TIMEOUT_READ", 10, low=1, high=600),
+    "session": environment.seconds("STATEMENT_TIMEOUT_SESSION", 5, low=1, high=600),
+}
+"""Seconds one statement of a role may take; set on the role itself when `migrate_owners` runs."""
+DATABASE_LOCK_TIMEOUT = environment.seconds("LOCK_TIMEOUT", 10, low=0.1, high=600)
+"""Seconds one statement may wait for a lock, for every role but the schema role."""
+DATABASE_IDLE_IN_TRANSACTION_TIMEOUT = environment.seconds("IDLE_IN_TRANSACTION_TIMEOUT", 60, low=1, high=3600)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = environment.text("REDIS_URL", _running.redis_url if _running else "redis://127.0.0.1:1/0")
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "backbone",
+        "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
+    }
+}
+
+# Outbox (O19, O30). Durations in seconds.
+OUTBOX_TRANSPORT = environment.text("OUTBOX_TRANSPORT", "outbox.transport.InProcess")
+OUTBOX_ANSWERS: dict[str, str] = {}
+"""Question name to the dotted path of what answers it."""
+OUTBOX_BATCH_SIZE = environment.integer("OUTBOX_BATCH_SIZE", 500, low=1, high=2000)
+OUTBOX_LEASE = environment.seconds("OUTBOX_LEASE", 30, low=1, high=3600)
+OUTBOX_RENEW_EVERY = environment.seconds("OUTBOX_RENEW_EVERY", OUTBOX_LEASE / 3, low=0.1, high=1200)
+OUTBOX_FULL_SCAN_EVERY = environment.seconds("OUTBOX_FULL_SCAN_EVERY", 1, low=0.05, high=60)
+OUTBOX_SLICE = environment.seconds("OUTBOX_SLICE", 20, low=1, high=600)
+"""How long one dispatch task works before it lets the next task of its queue run."""
+OUTBOX_BEAT_EVERY = environment.seconds("OUTBOX_BEAT_EVERY", 5, low=0.5, high=600)
+OUTBOX_NUDGE_LIFE = environment.seconds("OUTBOX_NUDGE_LIFE", 2, low=0.1, high=60)
+"""How long one wake-up message stands for all that follow it."""
+OUTBOX_RETRY: dict[str, dict[str, float | int | None]] = {
+    "transient": {"base": 1, "factor": 2, "cap": 300, "quarantine_after": None},
+    "capacity": {"base": 2, "factor": 2, "cap": 60, "quarantine_after": None},
+    "waiting_predecessor": {"base": 1, "factor": 1, "cap": 1, "quarantine_after": None},
+    "owner_unreadable": {"base": 2, "factor": 2, "cap": 120, "quarantine_after": None},
+}
+"""Per retry class: first delay, growth, longest delay (seconds, full jitter), and after how many attempts an event is
+quarantined (None: never; an alert on age instead)."""
+OUTBOX_DELIVERY_SET_VERSION = environment.text("OUTBOX_DELIVERY_SET_VERSION", "2026.1")
+"""Only a registered version can be chosen; the database is the source (O5)."""
+
+# Celery
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 5,
+    "socket_connect_timeout": 2,
+    "global_keyprefix": "backbone:",
+}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_DEFAULT_QUEUE = "owner.core"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    f"dispatch-{owner.name}": {
+        "task": "outbox.dispatch",
+        "schedule": timedelta(seconds=OUTBOX_BEAT_EVERY),
+        "args": (owner.name,),
+        "options": {"queue": owner.queue, "expires": OUTBOX_BEAT_EVERY * 4},
+    }
+    for owner in producers()
+}
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+AXES_HANDLER = "axes.handlers.cache.AxesCacheHandler"
+AXES_FAILURE_LIMIT = environment.integer("LOGIN_FAILURE_LIMIT", 5, low=1, high=100)
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / ".state" / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+LOGIN_URL = "admin:login"
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_HSTS_SECONDS = 31_536_000 if DEPLOYED else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = DEPLOYED
+SECURE_HSTS_PRELOAD = DEPLOYED
+SECURE_SSL_REDIRECT = DEPLOYED
+SESSION_COOKIE_SECURE = DEPLOYED
+CSRF_COOKIE_SECURE = DEPLOYED
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if DEPLOYED else None
+X_FRAME_OPTIONS = "DENY"
+
+RELEASE = environment.text("RELEASE", "development")
+"""The version shown by /health/version, in logs and in the worker metric."""
+REGION = environment.text("REGION", "local")

@@ -1,0 +1,173 @@
+"""Committed events: immutable text, its digest, and columns that the database proves against the text (O2, O3, O5)."""
+
+import pgtrigger
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.expressions import RawSQL
+
+from outbox.contracts.canonical import DIGEST_ALGORITHM
+from outbox.guards import Guard, never_delete, refusal, refuse_when
+
+FROZEN = (
+    "event_id",
+    "event_type",
+    "schema_version",
+    "delivery_set_version",
+    "delivery_set_definition_schema_version",
+    "delivery_set_definition_digest_algorithm_version",
+    "delivery_set_definition_digest",
+    "aggregate_id",
+    "aggregate_revision",
+    "tenant_kind",
+    "tenant_id",
+    "workspace_id",
+    "project_id",
+    "correlation_id",
+    "causation_id",
+    "operation_id",
+    "event_envelope",
+    "event_envelope_digest_algorithm_version",
+    "event_envelope_sha256",
+    "occurred_at",
+    "created_at",
+)
+
+ENVELOPE_HEAD = """
+    '{"aggregateId":' || to_json(NEW.aggregate_id)::text
+    || ',"aggregateRevision":' || NEW.aggregate_revision::text
+    || coalesce(',"causationId":' || to_json(NEW.causation_id)::text, '')
+    || ',"correlationId":' || to_json(NEW.correlation_id)::text
+    || ',"eventId":"' || NEW.event_id::text
+    || '","eventSchemaVersion":' || to_json(NEW.schema_version)::text
+    || ',"eventType":' || to_json(NEW.event_type)::text
+    || ',"occurredAt":"' || to_char(NEW.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+    || '","operationId":' || to_json(NEW.operation_id)::text
+    || ',"payload":'
+"""
+ENVELOPE_TAIL = """
+    coalesce(',"projectId":' || to_json(NEW.project_id)::text, '')
+    || ',"tenantId":' || to_json(NEW.tenant_id)::text
+    || ',"tenantKind":' || to_json(NEW.tenant_kind)::text
+    || ',"workspaceId":' || to_json(NEW.workspace_id)::text || '}'
+"""
+"""RFC 8785 sorts keys, so the canonical text is fixed up to the payload and after it, and what stands between must be
+one JSON object: no second `eventId` can hide in there."""
+
+
+class OutboxEvent(models.Model):
+    """One committed event. Written once by the owner; afterwards only `published_at` is set, once, by its function."""
+
+    event_id = models.UUIDField(primary_key=True)
+    event_type = models.TextField()
+    schema_version = models.TextField()
+    delivery_set_version = models.TextField()
+    delivery_set_definition_schema_version = models.TextField()
+    delivery_set_definition_digest_algorithm_version = models.TextField()
+    delivery_set_definition_digest = models.TextField()
+    aggregate_id = models.TextField()
+    aggregate_revision = models.BigIntegerField()
+    tenant_kind = models.TextField()
+    tenant_id = models.TextField()
+    workspace_id = models.TextField()
+    project_id = models.TextField(null=True)
+    correlation_id = models.TextField()
+    causation_id = models.TextField(null=True)
+    operation_id = models.TextField()
+    event_envelope = models.TextField(help_text="The canonical envelope, byte for byte.")
+    event_payload = models.GeneratedField(
+        expression=RawSQL("(event_envelope::jsonb) -> 'payload'", ()),
+        output_field=models.JSONField(),
+        db_persist=True,
+    )
+    event_envelope_digest_algorithm_version = models.TextField()
+    event_envelope_sha256 = models.TextField()
+    occurred_at = models.DateTimeField()
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+    published_at = models.DateTimeField(
+        null=True, help_text="When all mandatory deliveries of the frozen definition were first acknowledged."
+    )
+
+    dispatch_may_select = True
+
+    class Meta:
+        db_table = "outbox_events"
+        verbose_name = "event"
+        constraints = [
+            models.CheckConstraint(
+                name="outbox_event_digest_algorithm",
+                condition=Q(event_envelope_digest_algorithm_version=DIGEST_ALGORITHM),
+            ),
+            models.CheckConstraint(name="outbox_event_revision_from_1", condition=Q(aggregate_revision__gte=1)),
+            models.CheckConstraint(
+                name="outbox_event_published_after_created",
+                condition=Q(published_at=None) | Q(published_at__gte=F("created_at")),
+            ),
+            models.UniqueConstraint(
+                name="outbox_event_one_per_fact", fields=["aggregate_id", "event_type", "aggregate_revision"]
+            ),
+        ]
+        triggers = [
+            Guard(
+                name="outbox_event_envelope",
+                when=pgtrigger.Before,
+                operation=pgtrigger.Insert,
+                declare=[("head", "text"), ("tail", "text"), ("payload", "jsonb")],
+                func=f"""
+                    IF NEW.event_envelope_sha256
+                       IS DISTINCT FROM encode(sha256(convert_to(NEW.event_envelope, 'UTF8')), 'hex') THEN
+                        {refusal("outbox_event_digest", "The digest is not the SHA-256 of the stored envelope.")}
+                    END IF;
+                    head := {ENVELOPE_HEAD};
+                    tail := {ENVELOPE_TAIL};
+                    IF (starts_with(NEW.event_envelope, head) AND right(NEW.event_envelope, length(tail)) = tail)
+                       IS NOT TRUE THEN
+                        {refusal("outbox_event_columns", "The columns do not say what the canonical envelope says.")}
+                    END IF;
+                    BEGIN
+                        payload := substr(
+                            NEW.event_envelope, length(head) + 1,
+                            length(NEW.event_envelope) - length(head) - length(tail)
+                        )::jsonb;
+                    EXCEPTION WHEN data_exception THEN
+                        payload := NULL;
+                    END;
+                    IF jsonb_typeof(payload) IS DISTINCT FROM 'object' THEN
+                        {refusal("outbox_event_columns", "The payload of the envelope is not one JSON object.")}
+                    END IF;
+                    IF NEW.published_at IS NOT NULL THEN
+                        {refusal("outbox_event_published", "An event is not born published.")}
+                    END IF;
+                    RETURN NEW;
+                """,
+            ),
+            Guard(
+                name="outbox_event_mandatory_set",
+                when=pgtrigger.After,
+                operation=pgtrigger.Insert,
+                timing=pgtrigger.Deferred,
+                func=f"""
+                    IF (SELECT count(*) FROM public.outbox_deliveries d
+                         WHERE d.event_id = NEW.event_id AND d.mandatory)
+                       IS DISTINCT FROM
+                       (SELECT count(*) FROM public.delivery_set_members m
+                         WHERE m.delivery_set_version = NEW.delivery_set_version AND m.event_type = NEW.event_type
+                           AND m.schema_version = NEW.schema_version AND m.mandatory) THEN
+                        {refusal("outbox_event_mandatory_set", "The mandatory deliveries are not exactly those of the frozen definition.")}
+                    END IF;
+                    RETURN NULL;
+                """,
+            ),
+            refuse_when(
+                name="outbox_event_frozen",
+                operation=pgtrigger.Update,
+                condition=" OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in FROZEN),
+                message="A committed event never changes.",
+            ),
+            refuse_when(
+                name="outbox_event_published_once",
+                operation=pgtrigger.Update,
+                condition="NEW.published_at IS NULL OR OLD.published_at IS NOT NULL",
+                message="published_at goes from empty to its first time, once.",
+            ),
+            *never_delete(name="outbox_event", message="Events leave only through the retention procedure."),
+        ]

@@ -5,17 +5,17 @@ within ±(2^53−1). On this subset `orjson` with sorted keys writes the same by
 against an implementation that is not ours. Everything else is refused at the door, never rounded or repaired.
 
 The rules are written once, in `ensure_canonical_safe`, which walks the value and names the path of what it refuses.
-The hot path does not walk: it looks at the bytes (`_surely_safe`) and walks only when they show something that the rules
-might refuse. A property test proves that both ways accept exactly the same documents.
+The hot path does not walk: it looks at the bytes (`_surely_safe`) and walks only when they show something that the
+rules might refuse. A property test proves that both ways accept exactly the same documents.
 """
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-DIGEST_ALGORITHM = "jcs-sha256-v1"
+DIGEST_ALGORITHM: Final = "jcs-sha256-v1"
 MAX_INTEGER = 2**53 - 1
 MAX_DEPTH = 32
 """Nested containers; deeper input is refused so that no consumer recurses further than the producer did."""

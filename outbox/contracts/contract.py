@@ -5,8 +5,8 @@ value; on the wire it is four fields named after the object: a field `run_admiss
 `runAdmissionManifestRef`, `…SchemaVersion`, `…DigestAlgorithmVersion`, `…Digest`. The flattening happens here, when
 the class is made, so models, JSON Schema and TypeScript agree and nobody writes four fields by hand.
 
-An object has exactly one wire form: sorted camelCase keys, absent fields left out (never null), RFC 8785 bytes. An object
-that was read from bytes or has written them remembers them, so that it is encoded once.
+An object has exactly one wire form: sorted camelCase keys, absent fields left out (never null), RFC 8785 bytes. An
+object that was read from bytes or has written them remembers them, so that it is encoded once.
 
 A *content-addressed* object names its own reference field and the fields its digest does not cover. Its reference is
 added to its fields; whoever parses such an object has its digest proven:
@@ -67,6 +67,10 @@ __all__ = [
 ]
 
 
+_put = object.__setattr__
+"""Frozen models refuse assignment; what they remember about themselves is put past that."""
+
+
 class ContractViolation(ValueError):
     """The bytes do not satisfy the contract. Permanent: the producer must publish a corrected object."""
 
@@ -96,7 +100,7 @@ class _ContractType(ModelMetaclass):
                 flattened[field] = annotation
         namespace["__annotations__"] = flattened
         namespace["reference_fields"] = tuple(dict.fromkeys(references))
-        return cast(type, super().__new__(mcs, name, bases, namespace, **kwargs))
+        return super().__new__(mcs, name, bases, namespace, **kwargs)
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -122,11 +126,10 @@ def _reader(field: str) -> Any:
 def _reference(parts: dict[str, Any]) -> ContentReference:
     # What `model_construct` does, at a third of its price: the parts come out of an object that was validated.
     reference = ContentReference.__new__(ContentReference)
-    put = object.__setattr__
-    put(reference, "__dict__", parts)
-    put(reference, "__pydantic_fields_set__", set(parts))
-    put(reference, "__pydantic_extra__", None)
-    put(reference, "__pydantic_private__", None)
+    _put(reference, "__dict__", parts)
+    _put(reference, "__pydantic_fields_set__", set(parts))
+    _put(reference, "__pydantic_extra__", None)
+    _put(reference, "__pydantic_private__", None)
     return reference
 
 
@@ -156,7 +159,7 @@ class Contract(BaseModel, metaclass=_ContractType):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         cls._may_be_implied = any(
-            field.get_default() is not None and not field.is_required() or _implied_in(field.annotation)
+            (field.get_default() is not None and not field.is_required()) or _implied_in(field.annotation)
             for field in cls.model_fields.values()
         )
 
@@ -176,23 +179,26 @@ class Contract(BaseModel, metaclass=_ContractType):
 
     def canonical(self) -> bytes:
         """RFC 8785 bytes. Raises `NotCanonicalSafe`."""
-        try:
-            return cast(bytes, self._bytes)
-        except AttributeError:
+        data: bytes | None = getattr(self, "_bytes", None)
+        if data is None:
             data = encode_trusted(self.wire())
-            object.__setattr__(self, "_bytes", data)
-            return data
+            _put(self, "_bytes", data)
+        return data
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """The object in canonical bytes; refuses any other form of it. Raises `ContractViolation`."""
+        return cls._parse(data)[0]
+
+    @classmethod
+    def _parse(cls, data: bytes) -> tuple[Self, dict[str, Any]]:
         try:
-            decode(data)
+            value = decode(data)
         except NotCanonicalSafe as error:
             raise ContractViolation(f"{cls.__name__}: {error}") from error
-        read = cls._read(data)
-        object.__setattr__(read, "_bytes", data)
-        return read
+        parsed = cls._read(data)
+        _put(parsed, "_bytes", data)
+        return parsed, value
 
     @classmethod
     def from_wire(cls, value: Mapping[str, Any]) -> Self:
@@ -229,6 +235,7 @@ class ContentAddressed(Contract):
 
     own_field: ClassVar[str] = ""
     excluded_fields: ClassVar[frozenset[str]] = frozenset()
+    _digest_name: ClassVar[str] = ""
 
     def __init_subclass__(
         cls, *, own: str = "", version: str = "", excluded: tuple[str, ...] = (), **kwargs: Any
@@ -241,7 +248,7 @@ class ContentAddressed(Contract):
     ) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         if own:
-            cls.own_field, cls.contract_version = own, version
+            cls.own_field, cls.contract_version, cls._digest_name = own, version, to_camel(f"{own}_digest")
             hidden = {f"{own}_ref", f"{own}_digest", *excluded}
             if unknown := hidden - set(cls.model_fields):
                 raise TypeError(f"{cls.__name__} excludes {sorted(unknown)} from its digest, which it does not have.")
@@ -250,29 +257,39 @@ class ContentAddressed(Contract):
     @classmethod
     def issue(cls, *, ref: str, **fields: Any) -> Self:
         """A new object with its digest computed. Raises `ContractViolation` if the fields do not fit."""
-        own = cls.own_field
+        own, digest_field = cls.own_field, f"{cls.own_field}_digest"
         fields |= {
             f"{own}_ref": ref,
             f"{own}_schema_version": cls.contract_version,
             f"{own}_digest_algorithm_version": DIGEST_ALGORITHM,
-            f"{own}_digest": "0" * 64,
+            digest_field: "0" * 64,
         }
         try:
             issued = cls(**fields)
-            digest = issued.recompute_digest()
+            wire = issued.wire()
+            digest = cls._digest(wire)
+            wire[cls._digest_name] = digest
+            data = encode_trusted(wire)
         except ValidationError as error:
             raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
         except NotCanonicalSafe as error:
             raise ContractViolation(f"{cls.__name__}: {error}") from error
-        # Frozen from here on; until now nobody else has seen the object.
-        issued.__dict__[f"{own}_digest"] = digest
-        object.__setattr__(issued, "_proven", True)
+        # Nobody else has seen the object yet; it is frozen from here on.
+        issued.__dict__[digest_field] = digest
+        _put(issued, "_bytes", data)
+        _put(issued, "_proven", True)
         return issued
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """The object in canonical bytes, its digest and version proven. Raises `ContractViolation`."""
-        return super().parse(data).ensure_digest()
+        parsed, value = cls._parse(data)
+        return parsed._prove(cls._digest(value))
+
+    @classmethod
+    def _digest(cls, wire: Mapping[str, Any]) -> str:
+        excluded = cls.excluded_fields
+        return sha256_hex(encode_json({key: value for key, value in wire.items() if key not in excluded}))
 
     def candidate(self) -> dict[str, Any]:
         """What the digest covers."""
@@ -291,13 +308,16 @@ class ContentAddressed(Contract):
         """The object itself, proven. Raises `ContractViolation` if digest or schema version is not its own."""
         if getattr(self, "_proven", False):
             return self
+        return self._prove(self.recompute_digest())
+
+    def _prove(self, digest: str) -> Self:
         values, own = self.__dict__, self.own_field
         if values[f"{own}_schema_version"] != self.contract_version:
             raise ContractViolation(
                 f"{type(self).__name__}: unknown schema version {values[f'{own}_schema_version']!r}; "
                 f"this release reads {self.contract_version!r}."
             )
-        if values[f"{own}_digest"] != self.recompute_digest():
+        if values[f"{own}_digest"] != digest:
             raise ContractViolation(f"{type(self).__name__}: the digest does not match the content.")
-        object.__setattr__(self, "_proven", True)
+        _put(self, "_proven", True)
         return self

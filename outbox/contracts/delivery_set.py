@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from outbox.contracts.canonical import DIGEST_ALGORITHM
+from outbox.contracts.canonical import DIGEST_ALGORITHM, encode_trusted, sha256_hex
 from outbox.contracts.contract import (
-    ContentAddressed,
     ContentReference,
     Contract,
     ContractViolation,
@@ -89,9 +88,6 @@ class DeliverySetDefinition(Contract):
     member_count: Annotated[int, Field(ge=0, le=MAX_MEMBERS)]
     members: tuple[DeliverySetMember, ...]
 
-    candidate = ContentAddressed.candidate
-    recompute_digest = ContentAddressed.recompute_digest
-
     @property
     def reference(self) -> ContentReference:
         """The four-tuple that events and deliveries freeze."""
@@ -101,6 +97,14 @@ class DeliverySetDefinition(Contract):
             digest_algorithm_version=self.delivery_set_definition_digest_algorithm_version,
             digest=self.delivery_set_definition_digest,
         )
+
+    def candidate(self) -> dict[str, Any]:
+        """What the digest covers."""
+        return {key: value for key, value in self.wire().items() if key not in self.excluded_fields}
+
+    def recompute_digest(self) -> str:
+        """The digest the stored one must equal."""
+        return sha256_hex(encode_trusted(self.candidate()))
 
     @classmethod
     def define(cls, *, version: str, members: Iterable[DeliverySetMember]) -> Self:
@@ -158,7 +162,10 @@ class DeliverySetDefinition(Contract):
         yield len(set(pairs)) != len(pairs), "applicableEvents holds a pair twice"
         yield pairs != sorted(pairs), "applicableEvents is not sorted by (eventType, eventSchemaVersion)"
         yield len(set(keys)) != len(keys), "members holds a member twice"
-        yield keys != sorted(keys), "members is not sorted by (eventType, eventSchemaVersion, destination, consumerName)"
+        yield (
+            keys != sorted(keys),
+            "members is not sorted by (eventType, eventSchemaVersion, destination, consumerName)",
+        )
         yield len(set(targets)) != len(targets), "one destination of one event is bound to two consumers"
         yield not {member.pair for member in self.members} <= set(pairs), "a member's event is not in applicableEvents"
         for member in self.members:

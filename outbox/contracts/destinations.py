@@ -69,4 +69,5 @@ RULES: dict[str, DestinationRule] = {
         ),
     )
 }
-assert set(RULES) == set(get_args(Destination)), "every destination has exactly one rule"
+if set(RULES) != set(get_args(Destination)):
+    raise TypeError("Every destination has exactly one rule.")

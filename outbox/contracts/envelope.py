@@ -25,9 +25,7 @@ class Tenancy(Contract):
 class Envelope(Tenancy):
     """One immutable event. (event type, aggregate id, aggregate revision) is unique in its producer's database."""
 
-    event_id: Annotated[
-        str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
-    ]
+    event_id: Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")]
     event_type: EventType
     event_schema_version: Version
     aggregate_id: Identifier
@@ -84,4 +82,3 @@ def decode_payload(envelope: Envelope, contract: type[P]) -> P:
     if payload_contract(*envelope.pair) is not contract:
         raise UnknownEvent(f"{contract.__name__} is not the payload of {envelope.event_type!r}.")
     return contract.from_wire(envelope.payload)
-

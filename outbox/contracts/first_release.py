@@ -42,9 +42,7 @@ def member(event_type: str, destination: str) -> DeliverySetMember:
         consumer_name=rule.consumer_name,
         expected_receipt_type=rule.receipt_type,
         expected_receipt_schema_version=rule.receipt_schema_version,
-        projection_target=RequiredProjection(
-            projection_name=PROJECTION_NAME, projection_version=PROJECTION_VERSION
-        )
+        projection_target=RequiredProjection(projection_name=PROJECTION_NAME, projection_version=PROJECTION_VERSION)
         if rule.needs_projection
         else NoProjection(),
         mandatory=True,

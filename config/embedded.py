@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from config.locks import DirectoryLock
+from config.private_file import write_private
 from config.servers.place import Place, ServerFailed
 from config.servers.postgres import PostgresServer
 from config.servers.server import Server, accepts
@@ -151,7 +152,7 @@ class Embedded:
             postgres_password=postgres.password,
             redis_url=f"redis://127.0.0.1:{valkey.port}/0",
         )
-        _write_private(self.state / "services.json", services.to_json())
+        write_private(self.state / "services.json", services.to_json())
         return services
 
 
@@ -178,12 +179,3 @@ def _place_for(state: Path) -> Place:
     home.mkdir(parents=True, exist_ok=True)
     home.chmod(0o755)
     return replace(here, home=home)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Replace a file in one step; only its owner may read it."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-    fresh.replace(path)

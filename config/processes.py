@@ -21,7 +21,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-class NotMainThread(RuntimeError):  # noqa: N818  (named after what happened)
+class NotMainThread(RuntimeError):
     """Children are started from the main thread only, because they end with the thread that started them."""
 
 
@@ -34,8 +34,11 @@ def spawn(
     parent_death: signal.Signals = signal.SIGTERM,
     user: int | None = None,
     group: int | None = None,
+    errors_to_terminal: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start `command` in its own session, its output appended to `log`; `parent_death` reaches it if this process dies.
+
+    With `errors_to_terminal` its standard error, such as a progress bar, goes where this process's goes.
 
     Raises `NotMainThread` outside the main thread.
     """
@@ -51,7 +54,7 @@ def spawn(
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=None if errors_to_terminal else subprocess.STDOUT,
             start_new_session=True,
             preexec_fn=_die_with(os.getpid(), parent_death),  # noqa: PLW1509  (two system calls, loaded before)
             user=user,
@@ -73,16 +76,23 @@ def _die_with(parent: int, wanted: signal.Signals) -> Callable[[], None] | None:
     return bind_to_parent
 
 
-def end(child: subprocess.Popen[bytes], *, steps: Sequence[tuple[signal.Signals, float]]) -> int:
-    """Send each signal in turn, give the child its seconds, and kill its whole session at last. Returns its code."""
+def end(
+    child: subprocess.Popen[bytes],
+    *,
+    steps: Sequence[tuple[signal.Signals, float]],
+    hurry: Callable[[], bool] = lambda: False,
+) -> int:
+    """Send each signal in turn, give the child its seconds, and kill its whole session at last. Returns its code.
+
+    As soon as `hurry` says so, the patience is over and the rest of the steps is skipped.
+    """
     for wanted, patience in steps:
-        if child.poll() is not None:
+        if child.poll() is not None or hurry():
             break
         child.send_signal(wanted)
-        try:
-            child.wait(patience)
-        except subprocess.TimeoutExpired:
-            continue
+        deadline = time.monotonic() + patience
+        while child.poll() is None and time.monotonic() < deadline and not hurry():
+            time.sleep(0.02)
     if child.poll() is None:
         kill_session(child.pid)
     return child.wait()

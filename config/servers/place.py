@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-class ServerFailed(RuntimeError):  # noqa: N818  (named after what happened)
+class ServerFailed(RuntimeError):
     """A server did not start. Transient or permanent as the last log lines in the message say."""
 
 

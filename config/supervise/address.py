@@ -1,0 +1,35 @@
+"""Where the web server listens: chosen by `WEB_HOST` and `WEB_PORT`, and proven free before anything starts."""
+
+import socket
+from dataclasses import dataclass
+
+from config import environment
+from config.supervise.refused import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class WebAddress:
+    """Where the web server listens, and how a browser on this machine reaches it."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  (compared, not bound)
+        return f"http://{f'[{near}]' if ':' in near else near}:{self.port}"
+
+
+def choose_web_address() -> WebAddress:
+    """`WEB_HOST` and `WEB_PORT`, proven free now; port 0 picks a free one. Raises `Refused`."""
+    host, wanted = environment.text("WEB_HOST", "127.0.0.1"), environment.integer("WEB_PORT", 8000, low=0, high=65535)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, wanted))
+        except OSError as error:
+            raise Refused(
+                f"The web server cannot listen on {host}, port {wanted}: {error.strerror}.\n"
+                f"End the program that uses it, or choose another port: WEB_PORT=8001 make up"
+            ) from None
+        return WebAddress(host=host, port=int(probe.getsockname()[1]))

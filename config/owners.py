@@ -41,9 +41,15 @@ class Owner:
     alias: str
     apps: tuple[str, ...]
     """Labels of the Django apps whose tables live here."""
-    produces: bool
+    events: tuple[str, ...] = ()
+    """Event types that only this owner may append; an owner with any has an outbox in its database."""
     consumers: tuple[Consumer, ...] = ()
     has_sessions: bool = False
+
+    @property
+    def produces(self) -> bool:
+        """Whether the owner's database holds an outbox."""
+        return bool(self.events)
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -86,33 +92,48 @@ OWNERS: tuple[Owner, ...] = (
         name="core",
         alias="default",
         apps=("contenttypes", "auth", "sessions", "admin", "admission", "projector", "timelines"),
-        produces=True,
+        events=("run.created@2.0", "wallet.reserved@2.0"),
         consumers=(
             Consumer("core_operations", "operations_projector", "operations.projector.consumer.consume"),
         ),
         has_sessions=True,
     ),
-    Owner(name="execution", alias="execution", apps=(), produces=True),
-    Owner(name="gateway", alias="gateway", apps=(), produces=True),
+    Owner(
+        name="execution",
+        alias="execution",
+        apps=(),
+        events=("execution.attempt-eligibility.finalized@1", "execution.run-finalization.closed@1"),
+    ),
+    Owner(
+        name="gateway", alias="gateway", apps=(), events=("gateway.evidence-availability.current-changed@1",)
+    ),
     Owner(
         name="metering",
         alias="metering",
         apps=(),
-        produces=True,
+        events=("metering.settlement-input.current-changed@1",),
         consumers=(Consumer("metering_input_processor", "metering_input_processor_consumer", None),),
     ),
     Owner(
         name="billing",
         alias="billing",
         apps=("ledger", "pricing", "finalization"),
-        produces=True,
+        events=(
+            "billing.finalization.committed@1",
+            "billing.settlement-transition.committed@1",
+            "billing.late-settlement-exposure.case-requested@1",
+            "billing.case-resolution.applied@1",
+            "billing.late-settlement-command-result.committed@1",
+            "billing.finalization-reconciliation.case-requested@1",
+            "billing.finalization-reconciliation-resolution.applied@1",
+        ),
         consumers=(
             Consumer("billing_finalization_coordinator", "billing_finalization_coordinator_consumer", None),
             Consumer("billing_settlement_catch_up", "billing_settlement_catch_up_consumer", None),
         ),
     ),
-    Owner(name="attachments", alias="attachments", apps=(), produces=False),
-    Owner(name="telemetry", alias="telemetry", apps=(), produces=False),
+    Owner(name="attachments", alias="attachments", apps=()),
+    Owner(name="telemetry", alias="telemetry", apps=()),
 )
 """`outbox` is placed in the database of every owner that produces, so it stands in no `apps`."""
 
@@ -128,6 +149,11 @@ def owner_named(name: str) -> Owner:
         if owner.name == name:
             return owner
     raise LookupError(f"There is no owner {name!r}. Owners: {', '.join(o.name for o in OWNERS)}.")
+
+
+def producer_of(event_type: str) -> Owner | None:
+    """The one owner that may append this event type, or None if no owner names it."""
+    return next((owner for owner in OWNERS if event_type in owner.events), None)
 
 
 def owner_of_app(app_label: str) -> Owner | None:

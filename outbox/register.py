@@ -87,12 +87,12 @@ def register_first_release(*, using: str) -> DeliverySetDefinition:
 def activate(version: str, *, using: str, now: datetime | None = None) -> bool:
     """Make `version` the one that new events freeze; the active one before it retires. False if it was active.
 
-    Takes the same lock as every append's read of the active version, so no event freezes a version while it retires.
+    Waits for appends under way and holds new ones back, so no event freezes a version after it retired.
     Raises `DeliverySetUnknown`, `DeliverySetRetired`.
     """
     with transaction.atomic(using=using):
         with connections[using].cursor() as cursor:
-            cursor.execute("LOCK TABLE delivery_set_versions IN SHARE ROW EXCLUSIVE MODE")
+            cursor.execute("LOCK TABLE outbox_events, delivery_set_versions IN SHARE ROW EXCLUSIVE MODE")
         rows = DeliverySetVersion.objects.using(using)
         row = rows.filter(delivery_set_version=version).first()
         if row is None:

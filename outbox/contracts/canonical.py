@@ -76,7 +76,7 @@ def _ensure_text(value: str, path: str) -> None:
 def canonical_bytes(value: Mapping[str, Any]) -> bytes:
     """RFC 8785 bytes of a value from anywhere. Walks it first. Raises `NotCanonicalSafe`."""
     ensure_canonical_safe(value)
-    return _limited(orjson.dumps(value, option=_OPTIONS))
+    return limited(orjson.dumps(value, option=_OPTIONS))
 
 
 def encode_trusted(value: Mapping[str, Any]) -> bytes:
@@ -87,7 +87,7 @@ def encode_trusted(value: Mapping[str, Any]) -> bytes:
     data = encode_json(value)
     if not _surely_safe(data):
         ensure_canonical_safe(value)
-    return _limited(data)
+    return limited(data)
 
 
 def encode_json(value: Mapping[str, Any]) -> bytes:
@@ -104,7 +104,7 @@ def decode(data: bytes) -> dict[str, Any]:
 
     The comparison also refuses duplicate keys, odd spacing, unsorted keys and `-0`.
     """
-    _limited(data)
+    limited(data)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -132,7 +132,8 @@ def _surely_safe(data: bytes) -> bool:
     return not (b"." in outside or b"n" in outside or b"0e" in outside or _LONG in outside)
 
 
-def _limited(data: bytes) -> bytes:
+def limited(data: bytes) -> bytes:
+    """The bytes themselves. Raises `NotCanonicalSafe` for more than `MAX_BYTES`."""
     if len(data) > MAX_BYTES:
         raise NotCanonicalSafe(f"$: {len(data)} bytes; a document has at most {MAX_BYTES}. Refer to bulk data instead.")
     return data

@@ -29,6 +29,7 @@ from outbox.contracts.canonical import (
     decode,
     encode_json,
     encode_trusted,
+    limited,
     sha256_hex,
 )
 from outbox.contracts.fields import (
@@ -46,6 +47,7 @@ from outbox.contracts.fields import (
     instant,
     timestamp,
 )
+from outbox.contracts.safe_types import unsafe_parts
 
 __all__ = [
     "Code",
@@ -67,6 +69,8 @@ __all__ = [
 ]
 
 
+_SECOND_FORM = "$: an absent field is left out, never null, and constants are written."
+"""pydantic takes null for a field that may be absent, and lets a constant be left out: second forms of one object."""
 _put = object.__setattr__
 """Frozen models refuse assignment; what they remember about themselves is put past that."""
 
@@ -154,10 +158,12 @@ class Contract(BaseModel, metaclass=_ContractType):
     reference_fields: ClassVar[tuple[str, ...]] = ()
     contract_version: ClassVar[str] = "1"
     _may_be_implied: ClassVar[bool] = False
+    _safe: ClassVar[bool | None] = None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        cls._safe = None
         cls._may_be_implied = any(
             (field.get_default() is not None and not field.is_required()) or _implied_in(field.annotation)
             for field in cls.model_fields.values()
@@ -181,9 +187,19 @@ class Contract(BaseModel, metaclass=_ContractType):
         """RFC 8785 bytes. Raises `NotCanonicalSafe`."""
         data: bytes | None = getattr(self, "_bytes", None)
         if data is None:
-            data = encode_trusted(self.wire())
+            data = self._encode(self.wire())
             _put(self, "_bytes", data)
         return data
+
+    @classmethod
+    def _encode(cls, wire: dict[str, Any]) -> bytes:
+        return limited(encode_json(wire)) if cls._holds_safe_values() else encode_trusted(wire)
+
+    @classmethod
+    def _holds_safe_values(cls) -> bool:
+        if cls._safe is None:
+            cls._safe = not unsafe_parts(cls.model_json_schema())
+        return cls._safe
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -193,12 +209,19 @@ class Contract(BaseModel, metaclass=_ContractType):
     @classmethod
     def _parse(cls, data: bytes) -> tuple[Self, dict[str, Any]]:
         try:
-            value = decode(data)
+            if cls._holds_safe_values():
+                parsed = cls._validate(limited(data))
+                wire = parsed.wire()
+                if encode_json(wire) != data:
+                    decode(data)
+                    raise NotCanonicalSafe(_SECOND_FORM)
+            else:
+                wire = decode(data)
+                parsed = cls._read(data)
         except NotCanonicalSafe as error:
             raise ContractViolation(f"{cls.__name__}: {error}") from error
-        parsed = cls._read(data)
         _put(parsed, "_bytes", data)
-        return parsed, value
+        return parsed, wire
 
     @classmethod
     def from_wire(cls, value: Mapping[str, Any]) -> Self:
@@ -211,14 +234,17 @@ class Contract(BaseModel, metaclass=_ContractType):
 
     @classmethod
     def _read(cls, data: bytes) -> Self:
+        read = cls._validate(data)
+        if (cls._may_be_implied or b"null" in data) and encode_json(read.wire()) != data:
+            raise ContractViolation(f"{cls.__name__}: {_SECOND_FORM}")
+        return read
+
+    @classmethod
+    def _validate(cls, data: bytes) -> Self:
         try:
-            read = cls.model_validate_json(data, by_alias=True, by_name=False)
+            return cast(Self, cls.__pydantic_validator__.validate_json(data, by_alias=True, by_name=False))
         except ValidationError as error:
             raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
-        # pydantic takes null for a field that may be absent, and lets a constant be left out: second wire forms.
-        if (cls._may_be_implied or b"null" in data) and encode_json(read.wire()) != data:
-            raise ContractViolation(f"{cls.__name__}: an absent field is left out, never null; constants are written.")
-        return read
 
 
 def describe(error: Exception) -> str:
@@ -269,7 +295,7 @@ class ContentAddressed(Contract):
             wire = issued.wire()
             digest = cls._digest(wire)
             wire[cls._digest_name] = digest
-            data = encode_trusted(wire)
+            data = cls._encode(wire)
         except ValidationError as error:
             raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
         except NotCanonicalSafe as error:
@@ -296,8 +322,8 @@ class ContentAddressed(Contract):
         return {key: value for key, value in self.wire().items() if key not in self.excluded_fields}
 
     def recompute_digest(self) -> str:
-        """The digest the stored one must equal."""
-        return sha256_hex(encode_trusted(self.candidate()))
+        """The digest the stored one must equal. Raises `NotCanonicalSafe`."""
+        return sha256_hex(self._encode(self.candidate()))
 
     @property
     def reference(self) -> ContentReference:

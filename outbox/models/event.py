@@ -145,14 +145,23 @@ class OutboxEvent(models.Model):
                 when=pgtrigger.After,
                 operation=pgtrigger.Insert,
                 timing=pgtrigger.Deferred,
+                declare=[("required", "bigint")],
                 func=f"""
-                    IF (SELECT count(*) FROM public.outbox_deliveries d
-                         WHERE d.event_id = NEW.event_id AND d.mandatory)
-                       IS DISTINCT FROM
-                       (SELECT count(*) FROM public.delivery_set_members m
+                    required := (SELECT count(*) FROM public.delivery_set_members m
                          WHERE m.delivery_set_version = NEW.delivery_set_version AND m.event_type = NEW.event_type
-                           AND m.schema_version = NEW.schema_version AND m.mandatory) THEN
+                           AND m.schema_version = NEW.schema_version AND m.mandatory);
+                    IF required = 0 OR required <> (SELECT count(*) FROM public.outbox_deliveries d
+                         WHERE d.event_id = NEW.event_id AND d.mandatory) THEN
                         {refusal("outbox_event_mandatory_set", "The mandatory deliveries are not exactly those of the frozen definition.")}
+                    END IF;
+                    IF NOT EXISTS (
+                        SELECT FROM public.delivery_set_versions v
+                         WHERE v.delivery_set_version = NEW.delivery_set_version AND v.status <> 'registered'
+                           AND v.delivery_set_definition_digest = NEW.delivery_set_definition_digest
+                           AND v.delivery_set_definition_schema_version = NEW.delivery_set_definition_schema_version
+                           AND v.delivery_set_definition_digest_algorithm_version
+                               = NEW.delivery_set_definition_digest_algorithm_version) THEN
+                        {refusal("outbox_event_definition", "The four-tuple names no definition that was ever active here.")}
                     END IF;
                     RETURN NULL;
                 """,

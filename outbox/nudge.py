@@ -1,0 +1,83 @@
+"""The wake-up after a commit: one coalesced message per owner, never a reason for a commit to fail (decisions, "Delivery").
+
+A key with a short life stands for every commit until a worker takes it up; it is set only if absent, so a burst of
+commits sends one message. Sockets time out quickly, nothing is retried: what a lost wake-up leaves behind, the beat finds.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import connections, transaction
+
+from config.owners import owner_of_alias
+
+log = structlog.get_logger("outbox.nudge")
+
+SOCKET_TIMEOUT_SECONDS = 0.25
+"""A commit waits no longer than this for a broker that does not answer."""
+
+
+def nudge_after_commit(*, using: str) -> None:
+    """Wake the owner's dispatcher once this transaction commits; a rollback wakes nobody."""
+    callback = _callback(using)
+    if any(entry[1] is callback for entry in connections[using].run_on_commit):
+        return
+    transaction.on_commit(callback, using=using, robust=True)
+
+
+@cache
+def _callback(using: str) -> Callable[[], None]:
+    owner = owner_of_alias(using).name
+    return lambda: nudge(owner)
+
+
+def nudge(owner: str) -> bool:
+    """Send the owner's wake-up unless one is under way. True if a message was sent; a failing broker is only logged."""
+    try:
+        if not _client().set(_key(owner), 1, nx=True, px=int(settings.OUTBOX_NUDGE_LIFE * 1000)):
+            return False
+        _send(owner)
+    except Exception as error:  # the commit stands; whatever the broker says must not reach the business code
+        log.warning("nudge_failed", owner=owner, error_class=type(error).__name__)
+        return False
+    return True
+
+
+def take_up(owner: str) -> None:
+    """Called by a dispatcher before it looks for work: the next commit may send a wake-up again."""
+    try:
+        _client().delete(_key(owner))
+    except redis.RedisError as error:
+        log.warning("nudge_not_cleared", owner=owner, error_class=type(error).__name__)
+
+
+def _key(owner: str) -> str:
+    return f"backbone:nudge:{owner}"
+
+
+@cache
+def _client() -> "redis.Redis":
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=SOCKET_TIMEOUT_SECONDS,
+        socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+        retry=None,
+        health_check_interval=0,
+    )
+
+
+def _send(owner: str) -> None:
+    from outbox.tasks import dispatch
+
+    dispatch.apply_async(
+        (owner,), queue=_queue(owner), retry=False, expires=settings.OUTBOX_BEAT_EVERY * 4, ignore_result=True
+    )
+
+
+def _queue(owner: str) -> str:
+    from config.owners import owner_named
+
+    return owner_named(owner).queue

@@ -17,7 +17,7 @@ added to its fields; whoever parses such an object has its digest proven:
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, cast, dataclass_transform, get_args
+from typing import Any, ClassVar, NoReturn, Self, cast, dataclass_transform, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic._internal._model_construction import ModelMetaclass
@@ -213,8 +213,7 @@ class Contract(BaseModel, metaclass=_ContractType):
                 parsed = cls._validate(limited(data))
                 wire = parsed.wire()
                 if encode_json(wire) != data:
-                    decode(data)
-                    raise NotCanonicalSafe(_SECOND_FORM)
+                    _refuse_form(data)
             else:
                 wire = decode(data)
                 parsed = cls._read(data)
@@ -245,6 +244,11 @@ class Contract(BaseModel, metaclass=_ContractType):
             return cast(Self, cls.__pydantic_validator__.validate_json(data, by_alias=True, by_name=False))
         except ValidationError as error:
             raise ContractViolation(f"{cls.__name__}: {describe(error)}") from error
+
+
+def _refuse_form(data: bytes) -> NoReturn:
+    decode(data)
+    raise NotCanonicalSafe(_SECOND_FORM)
 
 
 def describe(error: Exception) -> str:
@@ -314,8 +318,10 @@ class ContentAddressed(Contract):
 
     @classmethod
     def _digest(cls, wire: Mapping[str, Any]) -> str:
-        excluded = cls.excluded_fields
-        return sha256_hex(encode_json({key: value for key, value in wire.items() if key not in excluded}))
+        candidate = dict(wire)
+        for name in cls.excluded_fields:
+            candidate.pop(name, None)
+        return sha256_hex(encode_json(candidate))
 
     def candidate(self) -> dict[str, Any]:
         """What the digest covers."""

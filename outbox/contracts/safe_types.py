@@ -51,9 +51,8 @@ def _is_safe_scalar(schema: Schema) -> bool:
     if kind in {"boolean", "null"}:
         return True
     if kind == "integer":
-        return schema.get("minimum", -MAX_INTEGER - 1) >= -MAX_INTEGER and (
-            schema.get("maximum", MAX_INTEGER + 1) <= MAX_INTEGER
-        )
+        low, high = schema.get("minimum"), schema.get("maximum")
+        return low is not None and high is not None and -MAX_INTEGER <= low <= high <= MAX_INTEGER
     return kind == "string" and "pattern" in schema and excludes_nul(schema["pattern"])
 
 

@@ -132,82 +132,80 @@ def _count(name: str, count: int, *labels: str) -> None:
         cast(Counter, _METRICS[name]).labels(*labels).inc(count)
 
 
-def claimed(*, producer: str, destination: str, count: int) -> None:
+def claimed(producer: str, destination: str, count: int) -> None:
     """A claim committed with `count` deliveries."""
     _count("outbox_claimed_total", count, producer, destination)
 
 
-def recovered(*, producer: str, destination: str, count: int) -> None:
+def recovered(producer: str, destination: str, count: int) -> None:
     """A claim committed that took over `count` expired leases."""
     _count("outbox_lease_expired_total", count, producer, destination)
 
 
-def acknowledged(*, producer: str, destination: str, count: int) -> None:
+def acknowledged(producer: str, destination: str, count: int) -> None:
     """A settle committed with `count` verified receipts."""
     _count("outbox_acknowledged_total", count, producer, destination)
 
 
-def retried(*, producer: str, destination: str, event_type: str, schema_version: str, code: str, count: int) -> None:
+def retried(producer: str, destination: str, event_type: str, schema_version: str, code: str, count: int) -> None:
     """A settle committed that put `count` deliveries of this kind back, for this normalised error code."""
     pair = bounded("event_type", event_type), bounded("schema_version", schema_version)
     _count("outbox_retried_total", count, producer, destination, *pair, bounded("code", code))
 
 
-def quarantined(
-    *, producer: str, destination: str, event_type: str, schema_version: str, reason: str, count: int
-) -> None:
+def quarantined(producer: str, destination: str, event_type: str, schema_version: str, reason: str, count: int) -> None:
     """A settle committed that quarantined `count` deliveries of this kind, for this reason."""
     pair = bounded("event_type", event_type), bounded("schema_version", schema_version)
     _count("outbox_quarantined_total", count, producer, destination, *pair, bounded("reason", reason))
 
 
-def fenced(*, producer: str, destination: str, count: int) -> None:
+def fenced(producer: str, destination: str, count: int) -> None:
     """A settle changed nothing for `count` deliveries, because their leases belong to others by now."""
     _count("outbox_fenced_total", count, producer, destination)
 
 
-def ack_rejected(*, producer: str, destination: str, reason: str, count: int) -> None:
+def ack_rejected(producer: str, destination: str, reason: str, count: int) -> None:
     """The dispatcher refused `count` acks: receipt, coordinates or digest are not what the frozen member demands."""
     _count("outbox_ack_rejected_total", count, producer, destination, bounded("ack_reason", reason))
 
 
-def given_back(*, producer: str, destination: str, count: int) -> None:
+def given_back(producer: str, destination: str, count: int) -> None:
     """A draining worker gave `count` deliveries back."""
     _count("outbox_given_back_total", count, producer, destination)
 
 
-def renewed(*, producer: str, count: int) -> None:
+def renewed(producer: str, count: int) -> None:
     """The heartbeat prolonged `count` leases."""
     _count("outbox_renewed_total", count, producer)
 
 
-def lost_leases(*, producer: str, count: int) -> None:
+def lost_leases(producer: str, count: int) -> None:
     """The heartbeat found `count` leases that are no longer this worker's."""
     _count("outbox_lost_leases_total", count, producer)
 
 
-def batch_seconds(*, producer: str, destination: str, phase: str, seconds: float) -> None:
+def batch_seconds(producer: str, destination: str, phase: str, seconds: float) -> None:
     """One batch spent `seconds` in `phase`: claim, deliver or settle."""
     cast(Histogram, _METRICS["outbox_batch_seconds"]).labels(producer, destination, phase).observe(seconds)
 
 
-def nudges(*, owner: str, outcome: str) -> None:
+def nudges(owner: str, outcome: str) -> None:
     """One wake-up after a commit: sent, coalesced with one under way, or failed."""
     _count("outbox_nudges_total", 1, owner, bounded("nudge_outcome", outcome))
 
 
-def published(*, producer: str, complete: int, not_complete: int) -> None:
+def published(producer: str, complete: int, not_complete: int) -> None:
     """A settle committed in which `outbox_publish` gave these answers."""
     _count("outbox_published_total", complete, producer, "complete")
     _count("outbox_published_total", not_complete, producer, "not_complete")
 
 
-def consumer_applied(*, consumer: str, outcome: str, count: int) -> None:
+def consumer_applied(consumer: str, outcome: str, count: int) -> None:
     """A consumer answered `count` events with this verdict: acknowledged, retryable or non_retryable."""
     _count("outbox_consumer_applied_total", count, consumer, bounded("applied_outcome", outcome))
 
 
-def apply_delay(*, consumer: str, seconds: float) -> None:
+def apply_delay(consumer: str, seconds: float) -> None:
     """An event was applied `seconds` after its creation; a clock that runs behind counts as zero."""
     cast(Histogram, _METRICS["outbox_apply_delay_seconds"]).labels(consumer).observe(max(0.0, seconds))
 

@@ -147,13 +147,15 @@ def acknowledged(producer: str, destination: str, count: int) -> None:
     _count("outbox_acknowledged_total", count, producer, destination)
 
 
-def retried(producer: str, destination: str, event_type: str, schema_version: str, code: str, count: int) -> None:
+def retried(producer: str, destination: str, *, event_type: str, schema_version: str, code: str, count: int) -> None:
     """A settle committed that put `count` deliveries of this kind back, for this normalised error code."""
     pair = bounded("event_type", event_type), bounded("schema_version", schema_version)
     _count("outbox_retried_total", count, producer, destination, *pair, bounded("code", code))
 
 
-def quarantined(producer: str, destination: str, event_type: str, schema_version: str, reason: str, count: int) -> None:
+def quarantined(
+    producer: str, destination: str, *, event_type: str, schema_version: str, reason: str, count: int
+) -> None:
     """A settle committed that quarantined `count` deliveries of this kind, for this reason."""
     pair = bounded("event_type", event_type), bounded("schema_version", schema_version)
     _count("outbox_quarantined_total", count, producer, destination, *pair, bounded("reason", reason))

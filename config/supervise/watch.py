@@ -15,12 +15,21 @@ from pathlib import Path
 from config.processes import end, kill_session, log_tail, spawn
 from config.supervise.programs import Program
 
-LONG_ENOUGH_SECONDS = 10.0
-SHORT_LIVES = 5
-LONGEST_DELAY_SECONDS = 30.0
-AFTER_KILL_SECONDS = 0.5
 STOP_STEPS = ((signal.SIGTERM, 20.0), (signal.SIGQUIT, 5.0))
 """A worker finishes what is in work, then drops it, then is killed: 25 seconds at the very most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When a program that ended is started again, in seconds, and when it is given up."""
+
+    first_delay: float = 1.0
+    longest_delay: float = 30.0
+    after_kill: float = 0.5
+    long_enough: float = 10.0
+    """A program that lived this long was able to live."""
+    short_lives: int = 5
+    """So many lives in a row that were not long enough are the last."""
 
 
 class CannotLive(RuntimeError):
@@ -49,12 +58,14 @@ class Watch:
         log: Path,
         environment: Mapping[str, str],
         report: Callable[[str], None],
+        patience: Patience = Patience(),
     ) -> None:
         self._running = [Running(program) for program in programs]
         self._directory = directory
         self._log = log
         self._environment = environment
         self._report = report
+        self._patience = patience
 
     def start(self) -> None:
         """Start every program, in order."""
@@ -101,15 +112,17 @@ class Watch:
         kill_session(child.pid)
         running.child = None
         if code == -signal.SIGKILL:
-            running.due = now + AFTER_KILL_SECONDS
+            running.due = now + self._patience.after_kill
             self._report(f"{name} was killed; it starts again.")
             return
-        running.short_lives = running.short_lives + 1 if now - running.started < LONG_ENOUGH_SECONDS else 0
-        if running.short_lives >= SHORT_LIVES:
+        lived_long = now - running.started >= self._patience.long_enough
+        running.short_lives = 0 if lived_long else running.short_lives + 1
+        if running.short_lives >= self._patience.short_lives:
             raise CannotLive(
-                f"{name} ended {SHORT_LIVES} times within {LONG_ENOUGH_SECONDS:.0f} seconds of its start, at last with "
-                f"code {code}. Its log {self.log_of(name)} ends with:\n{log_tail(self.log_of(name))}"
+                f"{name} ended {running.short_lives} times in a row within {self._patience.long_enough:.0f} s of its "
+                f"start, at last with code {code}. Its log {self.log_of(name)} ends with:\n"
+                f"{log_tail(self.log_of(name))}"
             )
-        delay = min(2.0 ** max(0, running.short_lives - 1), LONGEST_DELAY_SECONDS)
+        delay = min(self._patience.first_delay * 2.0 ** max(0, running.short_lives - 1), self._patience.longest_delay)
         running.due = now + delay
         self._report(f"{name} ended with code {code}; it starts again in {delay:.0f} s. See {self.log_of(name)}.")

@@ -1,8 +1,9 @@
 """Django's DATABASES, from the owner table and the environment: one alias per owner and role, one login each.
 
-Where a database is comes from `DATABASE_URL_<OWNER>` (telemetry: the `OTLP_TS_*` names), else from the embedded server.
-The user in the URL is the administrator that provisioning uses; the running processes log in as the owner's roles, whose
-passwords derive from `DATABASE_ROLE_SECRET`. `DATABASE_URL_<OWNER>_<ROLE>` replaces one login where an operator made it.
+Where a database is comes from `DATABASE_URL_<OWNER>` (telemetry: the `OTLP_TS_*` names), else from the embedded
+server. The user in the URL is the administrator that provisioning uses; the running processes log in as the owner's
+roles, whose passwords derive from `DATABASE_ROLE_SECRET`. `DATABASE_URL_<OWNER>_<ROLE>` replaces one login where an
+operator made it.
 """
 
 import hashlib

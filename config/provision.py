@@ -21,7 +21,7 @@ SESSION_TABLES = ("auth_user", "django_session")
 
 
 def provision(owner: Owner) -> bool:
-    """Create database, roles, passwords and timeouts. False if no administrator login is given, then nothing is done."""
+    """Create database, roles, passwords and timeouts. False, and nothing done, without an administrator's login."""
     address = address_of(owner)
     if not address.user:
         return False
@@ -74,9 +74,7 @@ def _database_grants(owner: Owner, name: str) -> Iterator[sql.Composed]:
         yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, name_of_role)
         yield sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(name_of_role)
     yield sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(schema_role)
-    yield sql.SQL(
-        "ALTER DEFAULT PRIVILEGES FOR ROLE {} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"
-    ).format(schema_role)
+    yield sql.SQL("ALTER DEFAULT PRIVILEGES FOR ROLE {} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC").format(schema_role)
 
 
 def grant_tables(owner: Owner) -> None:

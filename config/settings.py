@@ -16,7 +16,8 @@ _running = services()
 # Where nothing is set, a development installation runs on this machine alone, with the embedded services' own secret.
 DEPLOYED = environment.flag("DEPLOYED", False)
 SECRET_KEY = environment.text(
-    "SECRET_KEY", None if DEPLOYED else f"development-{_running.postgres_password if _running else 'offline'}-" + "x" * 30
+    "SECRET_KEY",
+    None if DEPLOYED else f"development-{_running.postgres_password if _running else 'offline'}-" + "x" * 30,
 )
 ALLOWED_HOSTS = [
     host.strip() for host in environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host.strip()

@@ -45,7 +45,7 @@ class WrongProducer(AppendRefused):
 
 
 class NotCovered(AppendRefused):
-    """The active definition does not hold this pair with all its mandatory members. Register and activate one that does."""
+    """The active definition lacks this pair or one of its mandatory members. Register and activate a complete one."""
 
 
 class DuplicateEvent(AppendRefused):
@@ -54,7 +54,7 @@ class DuplicateEvent(AppendRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event to append. `payload` is an instance of the contract registered for (event_type, event_schema_version)."""
+    """One event to append. `payload` is an instance of the contract registered for its exact type and version."""
 
     event_type: str
     event_schema_version: str
@@ -204,9 +204,7 @@ def required_destinations(event_type: str) -> frozenset[str]:
     return frozenset(dict(ROUTES).get(event_type, ()))
 
 
-def _ensure_covered(
-    events: Sequence[Event], rows: Sequence[tuple[str, str, str, int, int]], using: str
-) -> None:
+def _ensure_covered(events: Sequence[Event], rows: Sequence[tuple[str, str, str, int, int]], using: str) -> None:
     written = {(event_type, version, destination): count for event_type, version, destination, count, _ in rows}
     for (event_type, version), count in Counter((e.event_type, e.event_schema_version) for e in events).items():
         present = {key[2] for key, rows_of in written.items() if key[:2] == (event_type, version) and rows_of == count}

@@ -27,7 +27,7 @@ def retry_policy_is_complete(app_configs: Any, **kwargs: Any) -> list[Error]:
     """Every retry class has a policy with sane numbers, and waiting for a predecessor never quarantines (O30)."""
     found = []
     for retry_class in RetryClass:
-        policy = settings.OUTBOX_RETRY.get(retry_class.value)
+        policy: dict[str, Any] | None = settings.OUTBOX_RETRY.get(retry_class.value)
         if policy is None or not {"base", "factor", "cap", "quarantine_after"} <= set(policy):
             found.append(
                 Error(

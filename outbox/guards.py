@@ -12,6 +12,9 @@ from pgtrigger import compiler
 REFUSED = "OB100"
 """SQLSTATE of every refusal by a guard; the constraint name in the error is the guard's name."""
 
+NEW_ROWS = pgtrigger.Referencing(new="new_rows")  # type: ignore[no-untyped-call]  # pgtrigger does not type it
+"""The rows of one INSERT statement, for guards that look at all of them at once."""
+
 
 class GuardSql(compiler.UpsertTriggerSql):
     """The installation SQL, without the clause that honours `pgtrigger.ignore`."""
@@ -41,7 +44,7 @@ class GuardSql(compiler.UpsertTriggerSql):
 class Guard(pgtrigger.Trigger):
     """A trigger with free SQL in `func` that cannot be ignored."""
 
-    def compile(self, model: type[models.Model]) -> compiler.Trigger:
+    def compile(self, model: models.Model) -> compiler.Trigger:
         return compiler.Trigger(
             name=self.name,
             sql=GuardSql(

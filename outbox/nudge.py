@@ -1,7 +1,7 @@
-"""The wake-up after a commit: one coalesced message per owner, never a reason for a commit to fail (decisions, "Delivery").
+"""The wake-up after a commit: one coalesced message per owner, never a reason for a commit to fail.
 
 A key with a short life stands for every commit until a worker takes it up; it is set only if absent, so a burst of
-commits sends one message. Sockets time out quickly, nothing is retried: what a lost wake-up leaves behind, the beat finds.
+commits sends one message. Sockets time out quickly, nothing is retried: the beat finds what a lost one leaves behind.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,11 @@ def nudge_after_commit(*, using: str) -> None:
 @cache
 def _callback(using: str) -> Callable[[], None]:
     owner = owner_of_alias(using).name
-    return lambda: nudge(owner)
+
+    def wake() -> None:
+        nudge(owner)
+
+    return wake
 
 
 def nudge(owner: str) -> bool:

@@ -32,7 +32,7 @@ def receipt_contract(receipt_type: str, schema_version: str) -> Callable[[R], R]
     """Class decorator: the contract of one receipt type and schema version."""
 
     def register(contract: R) -> R:
-        if missing := COMMON_FIELDS - set(contract.model_fields):
+        if missing := COMMON_FIELDS - set(contract.__pydantic_fields__):
             raise TypeError(f"{contract.__name__} lacks {sorted(missing)}, which every receipt names.")
         known = _RECEIPTS.setdefault((receipt_type, schema_version), contract)
         if known is not contract:

@@ -16,8 +16,8 @@ __all__ = [
     "DeliverySetVersion",
     "DeliveryStatus",
     "Disposition",
-    "Outcome",
     "OutboxDelivery",
     "OutboxEvent",
     "OutboxQuarantine",
+    "Outcome",
 ]

@@ -3,10 +3,10 @@
 import pgtrigger
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Length
+from django.db.models.functions import Length, Now
 from django.db.models.lookups import LessThanOrEqual
 
-from outbox.guards import Guard, append_only, refusal
+from outbox.guards import NEW_ROWS, Guard, append_only, refusal
 
 
 class Outcome(models.TextChoices):
@@ -35,7 +35,7 @@ class DeliveryAttemptStart(models.Model):
     attempt_no = models.IntegerField()
     lease_token = models.BigIntegerField()
     lease_owner = models.TextField()
-    started_at = models.DateTimeField(db_default=models.functions.Now())
+    started_at = models.DateTimeField(db_default=Now())
 
     dispatch_may_select = True
     dispatch_may_insert = True
@@ -55,7 +55,7 @@ class DeliveryAttemptStart(models.Model):
                 level=pgtrigger.Statement,
                 when=pgtrigger.After,
                 operation=pgtrigger.Insert,
-                referencing=pgtrigger.Referencing(new="new_rows"),
+                referencing=NEW_ROWS,
                 func=f"""
                     IF EXISTS (
                         SELECT FROM new_rows s
@@ -65,7 +65,7 @@ class DeliveryAttemptStart(models.Model):
                                AND d.lease_token = s.lease_token AND d.attempt_count = s.attempt_no
                                AND d.lease_owner = s.lease_owner) IS NOT TRUE
                     ) THEN
-                        {refusal("outbox_attempt_start_legal", "A start belongs to the claim that leased its delivery.")}
+                        {refusal("outbox_attempt_start_legal", "A start belongs to the claim of its delivery.")}
                     END IF;
                     IF EXISTS (
                         SELECT FROM new_rows s
@@ -91,7 +91,7 @@ class DeliveryAttemptFinish(models.Model):
     attempt = models.OneToOneField(
         DeliveryAttemptStart, on_delete=models.PROTECT, primary_key=True, related_name="finish"
     )
-    finished_at = models.DateTimeField(db_default=models.functions.Now())
+    finished_at = models.DateTimeField(db_default=Now())
     outcome = models.TextField(choices=Outcome)
     retry_disposition = models.TextField(choices=Disposition)
     retry_class = models.TextField(null=True)
@@ -126,7 +126,7 @@ class DeliveryAttemptFinish(models.Model):
                 level=pgtrigger.Statement,
                 when=pgtrigger.After,
                 operation=pgtrigger.Insert,
-                referencing=pgtrigger.Referencing(new="new_rows"),
+                referencing=NEW_ROWS,
                 func=f"""
                     IF EXISTS (
                         SELECT FROM new_rows f
@@ -141,7 +141,7 @@ class DeliveryAttemptFinish(models.Model):
                                         WHEN 'retry' THEN 'pending' ELSE 'quarantined' END
                                END) IS NOT TRUE
                     ) THEN
-                        {refusal("outbox_attempt_finish_legal", "A finish belongs to the step of its delivery that it reports.")}
+                        {refusal("outbox_attempt_finish_legal", "A finish reports the step its delivery took.")}
                     END IF;
                     RETURN NULL;
                 """,

@@ -3,8 +3,9 @@
 import pgtrigger
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 
-from outbox.guards import Guard, never_delete, refusal, refuse_when
+from outbox.guards import NEW_ROWS, Guard, never_delete, refusal, refuse_when
 from outbox.models.event import OutboxEvent
 
 
@@ -84,7 +85,7 @@ LEGAL = f"""
 
 
 def _all_null(columns: tuple[str, ...]) -> Q:
-    return Q(**{column: None for column in columns})
+    return Q(**dict.fromkeys(columns))
 
 
 def _none_null(columns: tuple[str, ...]) -> Q:
@@ -106,10 +107,10 @@ class OutboxDelivery(models.Model):
     required_projection_name = models.TextField(null=True)
     required_projection_version = models.TextField(null=True)
     mandatory = models.BooleanField()
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     status = models.TextField(choices=DeliveryStatus, db_default=DeliveryStatus.PENDING)
-    available_at = models.DateTimeField(db_default=models.functions.Now())
+    available_at = models.DateTimeField(db_default=Now())
     lease_owner = models.TextField(null=True)
     lease_token = models.BigIntegerField(db_default=0, help_text="Fencing token of this row; one more at each claim.")
     lease_expires_at = models.DateTimeField(null=True)
@@ -182,7 +183,7 @@ class OutboxDelivery(models.Model):
                 level=pgtrigger.Statement,
                 when=pgtrigger.After,
                 operation=pgtrigger.Insert,
-                referencing=pgtrigger.Referencing(new="new_rows"),
+                referencing=NEW_ROWS,
                 func=f"""
                     IF EXISTS (
                         SELECT FROM new_rows n
@@ -200,7 +201,7 @@ class OutboxDelivery(models.Model):
                         WHERE e.event_id IS NULL OR m.destination IS NULL OR n.status <> 'pending'
                            OR n.lease_token <> 0 OR n.attempt_count <> 0
                     ) THEN
-                        {refusal("outbox_delivery_member", "A delivery is a new pending copy of a member of its event's definition.")}
+                        {refusal("outbox_delivery_member", "A delivery starts as a copy of its member.")}
                     END IF;
                     RETURN NULL;
                 """,
@@ -226,7 +227,7 @@ class OutboxDelivery(models.Model):
                 func=f"""
                     IF NOT EXISTS (SELECT FROM public.outbox_quarantine q
                                     WHERE q.event_id = NEW.event_id AND q.destination = NEW.destination) THEN
-                        {refusal("outbox_delivery_quarantine_visible", "A quarantined delivery needs its quarantine row in the same transaction.")}
+                        {refusal("outbox_delivery_quarantine_visible", "It has no quarantine row.")}
                     END IF;
                     RETURN NULL;
                 """,

@@ -3,6 +3,7 @@
 import pgtrigger
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from outbox.contracts.canonical import DIGEST_ALGORITHM
 from outbox.guards import Guard, append_only, never_delete, refusal, refuse_when
@@ -48,9 +49,7 @@ STORED_MEMBERS = """
 def rows_are_the_definition() -> Guard:
     """At commit, the stored events and members are exactly those of the registered text."""
     pairs = ((REGISTERED_EVENTS, STORED_EVENTS), (REGISTERED_MEMBERS, STORED_MEMBERS))
-    differs = " OR ".join(
-        f"EXISTS (({left}) EXCEPT ({right}))" for a, b in pairs for left, right in ((a, b), (b, a))
-    )
+    differs = " OR ".join(f"EXISTS (({left}) EXCEPT ({right}))" for a, b in pairs for left, right in ((a, b), (b, a)))
     return Guard(
         name="delivery_set_rows",
         when=pgtrigger.After,
@@ -87,7 +86,7 @@ class DeliverySetVersion(models.Model):
     status = models.TextField(choices=DeliverySetStatus, default=DeliverySetStatus.REGISTERED)
     activated_at = models.DateTimeField(null=True)
     source_release = models.TextField()
-    registered_at = models.DateTimeField(db_default=models.functions.Now())
+    registered_at = models.DateTimeField(db_default=Now())
 
     owner_may_insert = False
     dispatch_may_select = True
@@ -96,9 +95,7 @@ class DeliverySetVersion(models.Model):
         db_table = "delivery_set_versions"
         verbose_name = "delivery set"
         constraints = [
-            models.CheckConstraint(
-                name="delivery_set_status_closed", condition=Q(status__in=DeliverySetStatus.values)
-            ),
+            models.CheckConstraint(name="delivery_set_status_closed", condition=Q(status__in=DeliverySetStatus.values)),
             models.CheckConstraint(
                 name="delivery_set_activated_when_used",
                 condition=Q(status="registered", activated_at=None) | ~Q(status="registered") & ~Q(activated_at=None),

@@ -4,6 +4,7 @@ import pgtrigger
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Now
 
 from outbox.contracts.canonical import DIGEST_ALGORITHM
 from outbox.guards import Guard, never_delete, refusal, refuse_when
@@ -82,7 +83,7 @@ class OutboxEvent(models.Model):
     event_envelope_digest_algorithm_version = models.TextField()
     event_envelope_sha256 = models.TextField()
     occurred_at = models.DateTimeField()
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
     published_at = models.DateTimeField(
         null=True, help_text="When all mandatory deliveries of the frozen definition were first acknowledged."
     )
@@ -152,7 +153,7 @@ class OutboxEvent(models.Model):
                            AND m.schema_version = NEW.schema_version AND m.mandatory);
                     IF required = 0 OR required <> (SELECT count(*) FROM public.outbox_deliveries d
                          WHERE d.event_id = NEW.event_id AND d.mandatory) THEN
-                        {refusal("outbox_event_mandatory_set", "The mandatory deliveries are not exactly those of the frozen definition.")}
+                        {refusal("outbox_event_mandatory_set", "Deliveries are not exactly the mandatory members.")}
                     END IF;
                     IF NOT EXISTS (
                         SELECT FROM public.delivery_set_versions v
@@ -161,7 +162,7 @@ class OutboxEvent(models.Model):
                            AND v.delivery_set_definition_schema_version = NEW.delivery_set_definition_schema_version
                            AND v.delivery_set_definition_digest_algorithm_version
                                = NEW.delivery_set_definition_digest_algorithm_version) THEN
-                        {refusal("outbox_event_definition", "The four-tuple names no definition that was ever active here.")}
+                        {refusal("outbox_event_definition", "No such definition was ever active here.")}
                     END IF;
                     RETURN NULL;
                 """,

@@ -2,6 +2,7 @@
 
 import pgtrigger
 from django.db import models
+from django.db.models.functions import Now
 
 from outbox.guards import Guard, append_only, refusal
 
@@ -19,7 +20,7 @@ class OutboxQuarantine(models.Model):
     detail = models.TextField(null=True)
     event_envelope_digest_algorithm_version = models.TextField()
     event_envelope_sha256 = models.TextField()
-    quarantined_at = models.DateTimeField(db_default=models.functions.Now())
+    quarantined_at = models.DateTimeField(db_default=Now())
     acknowledged_at = models.DateTimeField(null=True)
     case_id = models.TextField(null=True)
 
@@ -51,7 +52,7 @@ class OutboxQuarantine(models.Model):
                           AND e.event_envelope_sha256 = NEW.event_envelope_sha256
                           AND e.event_envelope_digest_algorithm_version = NEW.event_envelope_digest_algorithm_version
                     ) THEN
-                        {refusal("outbox_quarantine_legal", "A quarantine row belongs to the step that quarantined its delivery.")}
+                        {refusal("outbox_quarantine_legal", "No such delivery was quarantined.")}
                     END IF;
                     RETURN NULL;
                 """,

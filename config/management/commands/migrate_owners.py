@@ -1,4 +1,4 @@
-"""`manage.py migrate_owners`: bring every owner's database up to date, under its schema role; running it again is free."""
+"""`manage.py migrate_owners`: bring every owner's database up to date, under its schema role. Idempotent."""
 
 from argparse import ArgumentParser
 from typing import Any

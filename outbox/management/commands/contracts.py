@@ -1,4 +1,4 @@
-"""Publish the contracts as JSON Schema, TypeScript, goldens and a page, or prove that the published files are current."""
+"""Publish the contracts as JSON Schema, TypeScript, goldens and a page, or prove that what is published is current."""
 
 from argparse import ArgumentParser
 from typing import Any

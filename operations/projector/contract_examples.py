@@ -1,7 +1,6 @@
 """One fixed example of each contract of the projector."""
 
 from operations.projector.contracts import (
-    RECEIPT_TYPE,
     ExpectedOperationsReceipt,
     OperationsProjectionAppliedReceipt,
     OperationsReceiptAnswer,
@@ -47,7 +46,7 @@ EXAMPLES: dict[str, Contract] = {
         delivery_set_definition_schema_version=_SET.schema_version,
         delivery_set_definition_digest_algorithm_version=DIGEST_ALGORITHM,
         delivery_set_definition_digest=_SET.digest,
-        expected_receipt_type=RECEIPT_TYPE,
+        expected_receipt_type="OperationsProjectionAppliedReceipt",
         expected_receipt_schema_version="1",
     ),
     "OperationsReceiptAnswer.found": OperationsReceiptAnswer(outcome=ReceiptFound(receipt=_RECEIPT)),

@@ -2,8 +2,8 @@
 
 A *content reference* is the four-tuple (ref, schema version, digest algorithm version, digest). In Python it is one
 value; on the wire it is four fields named after the object: a field `run_admission_manifest: ContentReference` becomes
-`runAdmissionManifestRef`, `…SchemaVersion`, `…DigestAlgorithmVersion`, `…Digest`. The flattening happens here, when
-the class is made, so models, JSON Schema and TypeScript agree and nobody writes four fields by hand.
+`runAdmissionManifestRef`, `…SchemaVersion`, `…DigestAlgorithmVersion`, `…Digest`. It is flattened when the class is
+made, so models, JSON Schema and TypeScript agree and nobody writes four fields by hand.
 
 An object has exactly one wire form: sorted camelCase keys, absent fields left out (never null), RFC 8785 bytes. An
 object that was read from bytes or has written them remembers them, so that it is encoded once.
@@ -17,10 +17,9 @@ added to its fields; whoever parses such an object has its digest proven:
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NoReturn, Self, cast, dataclass_transform, get_args
+from typing import Any, ClassVar, NoReturn, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic._internal._model_construction import ModelMetaclass
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from outbox.contracts.canonical import (
@@ -47,6 +46,7 @@ from outbox.contracts.fields import (
     instant,
     timestamp,
 )
+from outbox.contracts.flatten import ContractType
 from outbox.contracts.safe_types import unsafe_parts
 
 __all__ = [
@@ -79,69 +79,11 @@ class ContractViolation(ValueError):
     """The bytes do not satisfy the contract. Permanent: the producer must publish a corrected object."""
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(Field,))
-class _ContractType(ModelMetaclass):
-    """Replaces each `ContentReference` annotation by its four wire fields, and adds the value as a property."""
-
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> type:
-        annotations = _annotations(namespace)
-        own = kwargs.get("own")
-        if own and own not in annotations:
-            annotations = {own: ContentReference, **annotations}
-        flattened: dict[str, Any] = {}
-        references = [field for base in bases for field in getattr(base, "reference_fields", ())]
-        for field, annotation in annotations.items():
-            if annotation is ContentReference:
-                references.append(field)
-                flattened |= {f"{field}_{part}": kind for part, kind in REFERENCE_PARTS.items()}
-                namespace[field] = property(_reader(field))
-            elif isinstance(annotation, str) or _holds_reference(annotation):
-                raise TypeError(
-                    f"{name}.{field}: write the annotation `ContentReference` itself, not as a string and not inside "
-                    f"another type; where it may be absent, give the object one branch with it and one without."
-                )
-            else:
-                flattened[field] = annotation
-        namespace["__annotations__"] = flattened
-        namespace["reference_fields"] = tuple(dict.fromkeys(references))
-        return super().__new__(mcs, name, bases, namespace, **kwargs)
-
-
-def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
-    # From Python 3.14 on a class body holds the function that makes them (PEP 649); 1 asks it for the values.
-    make = namespace.pop("__annotate_func__", None)
-    return dict(make(1)) if make else dict(namespace.get("__annotations__", {}))
-
-
-def _holds_reference(annotation: Any) -> bool:
-    return annotation is ContentReference or any(_holds_reference(part) for part in get_args(annotation))
-
-
-def _reader(field: str) -> Any:
-    names = [(part, f"{field}_{part}") for part in REFERENCE_PARTS]
-
-    def read(self: BaseModel) -> ContentReference:
-        values = self.__dict__
-        return _reference({part: values[name] for part, name in names})
-
-    return read
-
-
-def _reference(parts: dict[str, Any]) -> ContentReference:
-    # What `model_construct` does, at a third of its price: the parts come out of an object that was validated.
-    reference = ContentReference.__new__(ContentReference)
-    _put(reference, "__dict__", parts)
-    _put(reference, "__pydantic_fields_set__", set(parts))
-    _put(reference, "__pydantic_extra__", None)
-    _put(reference, "__pydantic_private__", None)
-    return reference
-
-
 def _implied_in(annotation: Any) -> bool:
     return getattr(annotation, "_may_be_implied", False) or any(_implied_in(part) for part in get_args(annotation))
 
 
-class Contract(BaseModel, metaclass=_ContractType):
+class Contract(BaseModel, metaclass=ContractType):
     """One closed wire object: camelCase, unknown fields refused, no coercion, absent instead of null."""
 
     model_config = ConfigDict(

@@ -6,12 +6,12 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from outbox.contracts.contract import ContentAddressed
+from outbox.contracts.contract import ContentAddressed, Contract
 from outbox.contracts.envelope import Envelope
 from outbox.contracts.publish.catalogue import Published, Unpublishable
 from outbox.contracts.safe_types import unsafe_parts
 
-OPEN_PARTS = {Envelope: ["$.payload"]}
+OPEN_PARTS: dict[type[Contract], list[str]] = {Envelope: ["$.payload"]}
 """What may hold any canonical-safe JSON, because another contract describes it: an envelope's payload."""
 
 
@@ -49,10 +49,10 @@ class _Generator(GenerateJsonSchema):
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  # the generator's signature
+    def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
-    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002  # the generator's signature
+    def field_is_required(self, field: Any, total: bool) -> bool:
         # A constant has a default in Python and is always written; only a default of None means absent.
         inner = field.get("schema", {})
         return inner.get("type") != "default" or inner.get("default") is not None

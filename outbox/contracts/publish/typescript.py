@@ -49,7 +49,7 @@ def generate(root: Path, schemas: Mapping[str, bytes]) -> dict[str, bytes]:
             ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
             folder=folder,
             timeout=INSTALL_TIMEOUT,
-            advice="TypeScript is generated only where the npm registry can be used; `--check` needs neither it nor Node.",
+            advice="Generating needs the npm registry; `--check` needs neither it nor Node.",
         )
     wanted = json.dumps({name: json.loads(schema) for name, schema in schemas.items()})
     answer = _run(["node", "generate.mjs"], folder=folder, timeout=RUN_TIMEOUT, advice="Node failed.", given=wanted)

@@ -1,6 +1,7 @@
 """One attempt: an immutable start, and at most one immutable finish (O3, O19)."""
 
 import pgtrigger
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Length, Now
@@ -118,6 +119,15 @@ class DeliveryAttemptFinish(models.Model):
             models.CheckConstraint(
                 name="outbox_attempt_finish_error_bounded",
                 condition=Q(sanitized_error_ref=None) | Q(LessThanOrEqual(Length("sanitized_error_ref"), 1000)),
+            ),
+        ]
+        indexes = [
+            # Rows arrive in the order of their time, so the block ranges of the last minutes are few and cost nothing.
+            BrinIndex(
+                name="outbox_attempt_finish_time", fields=["finished_at"], pages_per_range=16, autosummarize=True
+            ),
+            models.Index(
+                name="outbox_attempt_finish_failed", fields=["-finished_at"], condition=~Q(outcome="acknowledged")
             ),
         ]
         triggers = [

@@ -75,6 +75,14 @@ _put = object.__setattr__
 """Frozen models refuse assignment; what they remember about themselves is put past that."""
 
 
+def _remembered(contract: BaseModel, name: str) -> Any:
+    # Not `getattr`: on a slot that is still empty it would go on to pydantic's slow search for private attributes.
+    try:
+        return object.__getattribute__(contract, name)
+    except AttributeError:
+        return None
+
+
 class ContractViolation(ValueError):
     """The bytes do not satisfy the contract. Permanent: the producer must publish a corrected object."""
 
@@ -127,11 +135,11 @@ class Contract(BaseModel, metaclass=ContractType):
 
     def canonical(self) -> bytes:
         """RFC 8785 bytes. Raises `NotCanonicalSafe`."""
-        data: bytes | None = getattr(self, "_bytes", None)
-        if data is None:
-            data = self._encode(self.wire())
-            _put(self, "_bytes", data)
-        return data
+        known: bytes | None = _remembered(self, "_bytes")
+        if known is None:
+            known = self._encode(self.wire())
+            _put(self, "_bytes", known)
+        return known
 
     @classmethod
     def _encode(cls, wire: dict[str, Any]) -> bytes:
@@ -280,7 +288,7 @@ class ContentAddressed(Contract):
 
     def ensure_digest(self) -> Self:
         """The object itself, proven. Raises `ContractViolation` if digest or schema version is not its own."""
-        if getattr(self, "_proven", False):
+        if _remembered(self, "_proven"):
             return self
         return self._prove(self.recompute_digest())
 

@@ -65,9 +65,10 @@ def role_password(owner: Owner, role: Role) -> str:
     secret = os.environ.get("DATABASE_ROLE_SECRET", "").strip()
     if not secret:
         running = services()
-        if running is None:
+        port = address_of(owner).port
+        if running is None and port == NO_SERVER_PORT:
             return ""
-        if address_of(owner).port != running.postgres_port:
+        if running is None or port != running.postgres_port:
             raise ImproperlyConfigured(
                 "DATABASE_ROLE_SECRET is not set. Set it to a long random text; the passwords of the database roles "
                 "derive from it, so every process of a deployment needs the same one."

@@ -4,9 +4,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from config import environment
+from config import environment, logging
+from config.access import networks
 from config.databases import databases, services
-from config.owners import producers
+from config.owners import owner_named, producers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -45,6 +46,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -55,6 +57,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "axes.middleware.AxesMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -101,7 +104,12 @@ CACHES = {
 
 # Outbox (O19, O30). Durations in seconds.
 OUTBOX_TRANSPORT = environment.text("OUTBOX_TRANSPORT", "outbox.transport.InProcess")
-OUTBOX_ANSWERS: dict[str, str] = {}
+OUTBOX_ANSWERS: dict[str, str] = {
+    "holdForRuns": "billing.finalization.commands.answer_hold_for_runs",
+    "confirmAdmittedHolds": "billing.finalization.commands.answer_confirm_admitted_holds",
+    "releaseUnadmittedHolds": "billing.finalization.commands.answer_release_unadmitted_holds",
+    "refuseUnadmittedOperations": "upstream.admission.commands.answer_refuse_unadmitted_operations",
+}
 """Question name to the dotted path of what answers it."""
 OUTBOX_BATCH_SIZE = environment.integer("OUTBOX_BATCH_SIZE", 500, low=1, high=2000)
 OUTBOX_LEASE = environment.seconds("OUTBOX_LEASE", 30, low=1, high=3600)
@@ -122,6 +130,11 @@ OUTBOX_RETRY: dict[str, dict[str, float | int | None]] = {
 quarantined (None: never; an alert on age instead)."""
 OUTBOX_DELIVERY_SET_VERSION = environment.text("OUTBOX_DELIVERY_SET_VERSION", "2026.1")
 """Only a registered version can be chosen; the database is the source (O5)."""
+
+# Admission. Durations in seconds.
+ADMISSION_UNCONFIRMED_FOR = environment.seconds("ADMISSION_UNCONFIRMED_FOR", 120, low=1, high=86_400)
+"""How long a hold may stay unconfirmed before billing's sweep asks core to refuse its operation."""
+ADMISSION_SWEEP_EVERY = environment.seconds("ADMISSION_SWEEP_EVERY", 30, low=1, high=3600)
 
 # Celery
 CELERY_BROKER_URL = REDIS_URL
@@ -146,6 +159,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "options": {"queue": owner.queue, "expires": OUTBOX_BEAT_EVERY * 4},
     }
     for owner in producers()
+}
+CELERY_BEAT_SCHEDULE["sweep-admissions"] = {
+    "task": "billing.sweep_admissions",
+    "schedule": timedelta(seconds=ADMISSION_SWEEP_EVERY),
+    "options": {"queue": owner_named("billing").queue, "expires": ADMISSION_SWEEP_EVERY * 4},
 }
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -175,6 +193,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if DEPLOYED else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = DEPLOYED
 SECURE_HSTS_PRELOAD = DEPLOYED
 SECURE_SSL_REDIRECT = DEPLOYED
+SECURE_REDIRECT_EXEMPT = [r"^metrics$", r"^health/"]
 SESSION_COOKIE_SECURE = DEPLOYED
 CSRF_COOKIE_SECURE = DEPLOYED
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if DEPLOYED else None
@@ -183,3 +202,18 @@ X_FRAME_OPTIONS = "DENY"
 RELEASE = environment.text("RELEASE", "development")
 """The version shown by /health/version, in logs and in the worker metric."""
 REGION = environment.text("REGION", "local")
+
+# Observability
+LOGGING_CONFIG = "config.logging.configure"
+LOGGING = logging.settings_for(
+    level=environment.text("LOG_LEVEL", "INFO").upper(),
+    console=environment.flag("LOG_CONSOLE", False),
+    version=RELEASE,
+    region=REGION,
+)
+DJANGO_STRUCTLOG_CELERY_ENABLED = True
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
+METRICS_NETWORKS = networks("METRICS_NETWORKS", "127.0.0.0/8,::1/128")
+"""From where /metrics may be read; a request that came through a proxy is never one of them."""
+METRICS_PATIENCE = environment.seconds("METRICS_PATIENCE", 5, low=0.5, high=60)
+"""Seconds that one scrape waits for the databases; a database that needs longer is reported as down."""

@@ -74,9 +74,12 @@ def _node_excludes_nul(node: tuple[Any, Any]) -> bool:
     if kind is token.IN:
         negated = value[0] == (token.NEGATE, None)
         return any(part == (token.LITERAL, 0) for part in value) if negated else _all(value)
-    if kind is token.RANGE:
-        return bool(value[0] > 0)
-    return kind is token.AT or (kind is token.LITERAL and value != 0)
+    return (
+        kind is token.AT
+        or (kind is token.LITERAL and value != 0)
+        or (kind is token.NOT_LITERAL and value == 0)
+        or (kind is token.RANGE and value[0] > 0)
+    )
 
 
 def _all(nodes: Iterable[tuple[Any, Any]]) -> bool:

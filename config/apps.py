@@ -6,3 +6,7 @@ from django.apps import AppConfig
 class ConfigConfig(AppConfig):
     name = "config"
     label = "config"
+
+    def ready(self) -> None:
+        # Without the project's Celery application a task would be sent to Celery's own default broker.
+        from config import celery  # noqa: F401

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class FinalizationConfig(AppConfig):
+    name = "billing.finalization"
+    label = "finalization"

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class AdmissionConfig(AppConfig):
+    name = "upstream.admission"
+    label = "admission"

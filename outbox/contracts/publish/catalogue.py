@@ -55,9 +55,9 @@ def _files(root: Path) -> Iterator[Path]:
     for room in ROOMS:
         for path in (root / room).rglob("*.py"):
             folders = path.relative_to(root).parts[:-1]
-            if path.name in {"contracts.py", "contract_examples.py"} or (
-                "contracts" in folders and "publish" not in folders and path.name != "__init__.py"
-            ):
+            if {"publish", "management"} & set(folders) or path.name == "__init__.py":
+                continue
+            if path.name in {"contracts.py", "contract_examples.py"} or "contracts" in folders:
                 yield path
 
 

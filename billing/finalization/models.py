@@ -97,7 +97,8 @@ class BillingReservation(models.Model):
                 name="reservation_unconfirmed",
                 fields=["reserved_at", "billing_reservation_id"],
                 condition=Q(state=ReservationState.OPEN, confirmed_at=None),
-            )
+            ),
+            models.Index(name="reservation_by_time", fields=["reserved_at", "billing_reservation_id"]),
         ]
         triggers = [
             *never_delete(name="billing_reservation", message="A reservation is never deleted."),

@@ -223,7 +223,7 @@ def _row(manifest: RunAdmissionManifest, *, at: datetime) -> dict[str, str]:
 
 def _known(operation_ids: Sequence[str]) -> dict[str, tuple[str, HoldAnswer]]:
     with connections[ALIAS].cursor() as cursor:
-        cursor.execute(KNOWN, [operation_ids])
+        cursor.execute(KNOWN, [list(operation_ids)])
         return {row[0]: (row[1], _answer(row)) for row in cursor.fetchall()}
 
 

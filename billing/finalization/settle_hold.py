@@ -125,5 +125,8 @@ def _document(operation_id: str, reference: ContentReference) -> dict[str, str]:
 
 def _standing(operation_ids: Sequence[str]) -> dict[str, _Standing]:
     with connections[ALIAS].cursor() as cursor:
-        cursor.execute(STANDING, [operation_ids])
-        return {row[0]: _Standing(*row[1:5], row[5:9], row[9:13]) for row in cursor.fetchall()}
+        cursor.execute(STANDING, [list(operation_ids)])
+        return {
+            operation: _Standing(account, request, state, confirmed, tuple(named[:4]), tuple(named[4:]))
+            for operation, account, request, state, confirmed, *named in cursor.fetchall()
+        }

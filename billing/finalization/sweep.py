@@ -40,7 +40,7 @@ log = structlog.get_logger("billing.sweep")
 
 UNCONFIRMED = """
 SELECT reserved_at, billing_reservation_id, operation_id, request_sha256 FROM billing_reservations
- WHERE state = 'open' AND confirmed_at IS NULL AND reserved_at <= now() - %s
+ WHERE state = 'open' AND confirmed_at IS NULL AND reserved_at <= now() - make_interval(secs => %s)
    AND (reserved_at, billing_reservation_id) > (%s, %s)
  ORDER BY reserved_at, billing_reservation_id LIMIT %s
 """
@@ -73,7 +73,7 @@ def _pages(unconfirmed_for: timedelta) -> Iterator[tuple[UnadmittedOperation, ..
     after: tuple[datetime, str] = (BEGINNING, "")
     while True:
         with connections[ALIAS].cursor() as cursor:
-            cursor.execute(UNCONFIRMED, [unconfirmed_for, *after, PAGE])
+            cursor.execute(UNCONFIRMED, [unconfirmed_for.total_seconds(), *after, PAGE])
             rows = cursor.fetchall()
         if not rows:
             return

@@ -108,7 +108,7 @@ def post(postings: Sequence[Posting], *, holds: Sequence[NewHold] = ()) -> froze
         for posting in postings
         for line, entry in enumerate(posting.entries, start=1)
     ]
-    heads = [
+    heads: list[dict[str, str | int | None]] = [
         {
             "reference": posting.reference,
             "kind": posting.kind.value,
@@ -139,7 +139,7 @@ def post(postings: Sequence[Posting], *, holds: Sequence[NewHold] = ()) -> froze
     return fresh
 
 
-def _ensure_same(heads: Sequence[dict[str, object]]) -> None:
+def _ensure_same(heads: Sequence[dict[str, str | int | None]]) -> None:
     if not heads:
         return
     with connections[ALIAS].cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Accounts and price books for tests: plain functions that make consistent states, through the project's own commands."""
+"""Accounts and price books for tests: plain functions that make consistent states through the project's own code."""
 
 import uuid
 
@@ -8,7 +8,8 @@ from billing.ledger.top_up import top_up
 from billing.pricing.books import import_price_book, read_price_book
 
 PICOS = 10**12
-PRICE_BOOK = b"""{"name": "standard", "bookVersion": 1, "currency": "USD", "effectiveFrom": "2020-01-01T00:00:00.000000Z",
+PRICE_BOOK = b"""{"name": "standard", "bookVersion": 1, "currency": "USD",
+ "effectiveFrom": "2020-01-01T00:00:00.000000Z",
  "prices": [{"chargeDimensionKey": "llm.output_tokens", "microsPerMillionUnits": 600000},
             {"chargeDimensionKey": "llm.input_tokens", "microsPerMillionUnits": 150000}]}"""
 
@@ -17,10 +18,10 @@ def standard_prices() -> str:
     """Import the book `standard`: 0.15 and 0.60 USD per million input and output tokens."""
     book = read_price_book(PRICE_BOOK)
     import_price_book(book)
-    return book.price_book_ref
+    return book.reference.ref
 
 
-def funded_account(  # noqa: PLR0913  # the properties an account has
+def funded_account(  # the properties an account has
     picos: int = 1_000 * PICOS,
     *,
     account: str | None = None,
@@ -46,10 +47,8 @@ def funded_account(  # noqa: PLR0913  # the properties an account has
 
 def balances(account: str) -> dict[str, int]:
     """Ledger account kind to balance."""
-    return {
-        kind: int(balance)
-        for kind, balance in LedgerAccount.objects.filter(billing_account_id=account).values_list("kind", "balance_picos")
-    }
+    rows = LedgerAccount.objects.filter(billing_account_id=account).values_list("kind", "balance_picos")
+    return {kind: int(balance) for kind, balance in rows}
 
 
 def open_holds(account: str) -> list[int]:

@@ -8,7 +8,7 @@ from upstream.admission.contracts import EstimatedQuantity, RunAdmissionRequest
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-def request(  # noqa: PLR0913  # the fields of the request
+def request(  # the fields of the request
     account: str,
     *,
     operation: str | None = None,

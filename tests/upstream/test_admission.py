@@ -46,6 +46,7 @@ def test_an_admitted_run_has_its_facts_its_hold_and_both_events() -> None:
     reservation = BillingReservation.objects.get()
     assert reservation.confirmed_at is not None
     assert reservation.run_admission_manifest_digest == run.manifest.digest
+    assert reservation.fence.active_work is not None
     assert reservation.fence.active_work.work_generation == 1
     assert OutboxDelivery.objects.using("default").filter(destination="core_operations").count() == 2
 
@@ -95,8 +96,9 @@ def test_the_same_operation_with_another_body_is_a_conflict() -> None:
 
 
 @pytest.mark.trap("M7")
-@pytest.mark.parametrize("reason", ["insufficient_funds", "unknown_account", "charge_source_not_runs", "unknown_price",
-                                    "no_price_book"])
+@pytest.mark.parametrize(
+    "reason", ["insufficient_funds", "unknown_account", "charge_source_not_runs", "unknown_price", "no_price_book"]
+)
 def test_a_refusal_leaves_nothing_behind_and_the_operation_may_be_repeated(reason: str) -> None:
     standard_prices()
     account = funded_account(
@@ -158,7 +160,7 @@ def test_a_hundred_admissions_take_about_ten_statements_per_database() -> None:
     accounts = [funded_account() for _ in range(5)]
     batch = [request(accounts[i % 5]) for i in range(100)]
     admit_run(request(accounts[0]), at=AT)
-    statements = {alias: 0 for alias in ("default", "billing")}
+    statements = dict.fromkeys(("default", "billing"), 0)
 
     def count(execute: object, sql: str, params: object, many: bool, context: dict) -> object:  # type: ignore[type-arg]
         statements[context["connection"].alias] += 1

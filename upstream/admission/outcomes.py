@@ -38,7 +38,7 @@ class Refused:
     @property
     def advice(self) -> str:
         """What the caller can do."""
-        if self.reason in ("core_failed", "admission_abandoned"):
+        if self.reason == "core_failed" or self.reason == "admission_abandoned":  # noqa: PLR1714  # narrows the type
             return "The operation was given up and its hold released. Ask again with a new operation id."
         return REFUSAL_MEANINGS[self.reason]
 

@@ -31,7 +31,7 @@ class LedgerPosting(models.Model):
 
     reference = models.TextField(primary_key=True)
     kind = models.TextField(choices=PostingKind)
-    billing_account = models.ForeignKey(BillingAccount, on_delete=models.PROTECT)
+    billing_account = models.ForeignKey(BillingAccount, on_delete=models.PROTECT, db_index=False)
     charge_source = models.TextField(null=True, help_text="What this charges the account from, if it charges.")
     content_sha256 = models.TextField()
     entry_count = models.SmallIntegerField()
@@ -54,6 +54,10 @@ class LedgerPosting(models.Model):
                     charge_source__isnull=False,
                 ),
             ),
+        ]
+        indexes = [
+            models.Index(name="ledger_posting_of_account", fields=["billing_account", "posted_at", "reference"]),
+            models.Index(name="ledger_posting_by_time", fields=["posted_at", "reference"]),
         ]
         triggers = [
             *append_only(name="ledger_posting", message="A posting never changes; post a correction."),

@@ -1,6 +1,5 @@
 """`manage.py ledger open|top-up|show|recompute`"""
 
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,13 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from billing.ledger.accounts import open_account
+from billing.ledger.contracts import AccountFile
 from billing.ledger.errors import LedgerError
 from billing.ledger.models import BillingAccount, ChargeSource, LedgerAccount
 from billing.ledger.recompute import recompute
 from billing.ledger.top_up import top_up
 from config.owners import owner_named
+from outbox.contracts.contract import ContractViolation
 
 PICOS = 10**12
 
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         opening = actions.add_parser(
             "open", help="Open the accounts of a JSON file; those that are open are left alone."
         )
-        opening.add_argument("file", type=Path, help="A list of objects; `-` reads standard input.")
+        opening.add_argument("file", type=Path, help="A list of accounts, as deploy/demo/accounts.json.")
         topping = actions.add_parser("top-up", help="Credit a wallet once per reference.")
         topping.add_argument("account")
         topping.add_argument("picos", type=int)
@@ -47,29 +48,31 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _open(self, options: dict[str, Any]) -> None:
-        file: Path = options["file"]
         try:
-            accounts = orjson.loads(sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes())
-            opened = sum(self._open_one(account) for account in accounts)
-        except (OSError, orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-            raise CommandError(f"{file}: {error!r}. Write a list of accounts as in docs/billing.md.") from error
+            data = options["file"].read_bytes()
+            accounts = [AccountFile.from_wire(item) for item in orjson.loads(data)]
+        except OSError as error:
+            raise CommandError(f"Cannot read {options['file']}: {error.strerror}.") from error
+        except (orjson.JSONDecodeError, ContractViolation, TypeError) as error:
+            raise CommandError(f"{options['file']}: {error}. Write a list of accounts, as in deploy/demo.") from error
+        opened = sum(self._open_one(account) for account in accounts)
         self.stdout.write(f"opened {opened} of {len(accounts)} accounts")
 
-    def _open_one(self, account: dict[str, Any]) -> bool:
+    def _open_one(self, account: AccountFile) -> bool:
         fresh = open_account(
-            billing_account_id=account["billingAccountId"],
-            tenant_kind=account["tenantKind"],
-            tenant_id=account["tenantId"],
-            currency=account["currency"],
-            charge_source=ChargeSource(account["chargeSource"]),
-            price_book_name=account["priceBookName"],
-            label=account.get("label", ""),
+            billing_account_id=account.billing_account_id,
+            tenant_kind=account.tenant_kind,
+            tenant_id=account.tenant_id,
+            currency=account.currency,
+            charge_source=ChargeSource(account.charge_source),
+            price_book_name=account.price_book_name,
+            label=account.label,
         )
-        if account.get("topUpPicos"):
+        if account.top_up_picos:
             top_up(
-                reference=f"opening:{account['billingAccountId']}",
-                billing_account_id=account["billingAccountId"],
-                amount_picos=int(account["topUpPicos"]),
+                reference=f"opening:{account.billing_account_id}",
+                billing_account_id=account.billing_account_id,
+                amount_picos=int(account.top_up_picos),
             )
         return fresh
 

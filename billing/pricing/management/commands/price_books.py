@@ -45,7 +45,7 @@ class Command(BaseCommand):
         book = read_price_book(data)
         fresh = import_price_book(book)
         note = "imported" if fresh else "was imported before; nothing changed"
-        self.stdout.write(f"{book.price_book_ref} {book.price_book_digest} {note}")
+        self.stdout.write(f"{book.reference.ref} {book.reference.digest} {note}")
 
     def _show(self, options: dict[str, Any]) -> None:
         books = StoredPriceBook.objects.using(owner_named("billing").read_alias)
@@ -59,7 +59,7 @@ class Command(BaseCommand):
         if found is None:
             raise CommandError(f"There is no price book {options['ref']!r}; `price_books show` lists them.")
         book = book_in(found)
-        self.stdout.write(f"{book.price_book_ref}  {book.currency}  {book.price_book_digest}")
+        self.stdout.write(f"{book.reference.ref}  {book.currency}  {book.reference.digest}")
         for price in book.prices:
             self.stdout.write(f"  {price.charge_dimension_key}  {price.micros_per_million_units} micros per 1,000,000")
 
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         book = find_price_book(name=options["name"], currency=options["currency"], at=timezone.now())
         prices = {price.charge_dimension_key: price.micros_per_million_units for price in book.prices}
         amount = quote([_quantity(text) for text in options["quantities"]], prices=prices)
-        self.stdout.write(f"{amount} pico-{book.currency} by {book.price_book_ref}")
+        self.stdout.write(f"{amount} pico-{book.currency} by {book.reference.ref}")
 
 
 def _quantity(text: str) -> EstimatedQuantity:

@@ -3,13 +3,46 @@
 import os
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import setup_logging, worker_init, worker_process_init
+from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("backbone")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["worker"].add(DjangoStructLogInitStep)
+
+
+@setup_logging.connect
+def log_like_django(**kwargs: object) -> None:
+    """Celery sets up no logging of its own."""
+    from django.conf import settings
+
+    from config.logging import configure
+
+    configure(settings.LOGGING)
+
+
+@worker_init.connect
+def serve_metrics(**kwargs: object) -> None:
+    """Serve the counters of this machine where the operator named a port, because no web process does it here."""
+    from django.conf import settings
+
+    from config.metrics import serve_counters
+
+    if settings.WORKER_METRICS_PORT:
+        serve_counters(port=settings.WORKER_METRICS_PORT, address=settings.WORKER_METRICS_HOST)
+
+
+@worker_process_init.connect
+def count_worker(**kwargs: object) -> None:
+    """A worker process exists from now on, with this release and region, as long as it lives."""
+    from django.conf import settings
+
+    from outbox.metrics import worker_started
+
+    worker_started(version=settings.RELEASE, region=settings.REGION)
 
 
 @worker_process_init.connect

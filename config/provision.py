@@ -6,6 +6,7 @@ them already, that step is skipped and only grants are made, by the schema role 
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 from django.apps import apps
@@ -18,6 +19,8 @@ from config.databases import address_of, role_password
 from config.owners import Owner, Role
 
 SESSION_TABLES = ("auth_user", "django_session")
+SESSION_AGES = (Path(__file__).resolve().parent / "sql" / "session_ages.sql").read_bytes()
+"""Only an administrator's function can tell how old other roles' transactions are; the read role may call it."""
 
 
 def provision(owner: Owner) -> bool:
@@ -35,6 +38,9 @@ def provision(owner: Owner) -> bool:
     with psycopg.connect(**admin, dbname=address.name, autocommit=True, **address.options) as database:  # type: ignore[arg-type]  # as above
         for statement in _database_grants(owner, address.name):
             database.execute(statement)
+        database.execute(SESSION_AGES)
+        reader = sql.Identifier(owner.role_name(Role.READ))
+        database.execute(sql.SQL("GRANT EXECUTE ON FUNCTION public.session_ages() TO {}").format(reader))
     return True
 
 

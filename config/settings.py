@@ -4,9 +4,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from csp.constants import NONE, SELF
+
 from config import environment, logging
 from config.access import networks
 from config.databases import databases, services
+from config.embedded import state_dir
 from config.owners import owner_named, producers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -25,7 +28,7 @@ ALLOWED_HOSTS = [
 ]
 
 INSTALLED_APPS = [
-    "django.contrib.admin.apps.SimpleAdminConfig",
+    "config.admin_site.OperatorAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -34,6 +37,7 @@ INSTALLED_APPS = [
     "django_prometheus",
     "django_structlog",
     "axes",
+    "csp",
     "pgtrigger",
     "outbox",
     "upstream.admission",
@@ -48,6 +52,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -109,6 +114,7 @@ OUTBOX_ANSWERS: dict[str, str] = {
     "confirmAdmittedHolds": "billing.finalization.commands.answer_confirm_admitted_holds",
     "releaseUnadmittedHolds": "billing.finalization.commands.answer_release_unadmitted_holds",
     "refuseUnadmittedOperations": "upstream.admission.commands.answer_refuse_unadmitted_operations",
+    "readOperationsProjectionAppliedReceipt": "operations.projector.reads.answer_read_applied_receipt",
 }
 """Question name to the dotted path of what answers it."""
 OUTBOX_BATCH_SIZE = environment.integer("OUTBOX_BATCH_SIZE", 500, low=1, high=2000)
@@ -120,16 +126,14 @@ OUTBOX_SLICE = environment.seconds("OUTBOX_SLICE", 20, low=1, high=600)
 OUTBOX_BEAT_EVERY = environment.seconds("OUTBOX_BEAT_EVERY", 5, low=0.5, high=600)
 OUTBOX_NUDGE_LIFE = environment.seconds("OUTBOX_NUDGE_LIFE", 2, low=0.1, high=60)
 """How long one wake-up message stands for all that follow it."""
-OUTBOX_RETRY: dict[str, dict[str, float | int | None]] = {
-    "transient": {"base": 1, "factor": 2, "cap": 300, "quarantine_after": None},
-    "capacity": {"base": 2, "factor": 2, "cap": 60, "quarantine_after": None},
-    "waiting_predecessor": {"base": 1, "factor": 1, "cap": 1, "quarantine_after": None},
-    "owner_unreadable": {"base": 2, "factor": 2, "cap": 120, "quarantine_after": None},
+OUTBOX_RETRY: dict[str, dict[str, Any]] = {
+    "transient": {"base": 1, "factor": 2, "cap": 300, "jitter": True, "quarantine_after": None},
+    "capacity": {"base": 2, "factor": 2, "cap": 60, "jitter": True, "quarantine_after": None},
+    "waiting_predecessor": {"base": 1, "factor": 1, "cap": 1, "jitter": False, "quarantine_after": None},
+    "owner_unreadable": {"base": 2, "factor": 2, "cap": 120, "jitter": True, "quarantine_after": None},
 }
 """Per retry class: first delay, growth, longest delay (seconds, full jitter), and after how many attempts an event is
 quarantined (None: never; an alert on age instead)."""
-OUTBOX_DELIVERY_SET_VERSION = environment.text("OUTBOX_DELIVERY_SET_VERSION", "2026.1")
-"""Only a registered version can be chosen; the database is the source (O5)."""
 
 # Admission. Durations in seconds.
 ADMISSION_UNCONFIRMED_FOR = environment.seconds("ADMISSION_UNCONFIRMED_FOR", 120, low=1, high=86_400)
@@ -175,13 +179,20 @@ AXES_HANDLER = "axes.handlers.cache.AxesCacheHandler"
 AXES_FAILURE_LIMIT = environment.integer("LOGIN_FAILURE_LIMIT", 5, low=1, high=100)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_TEMPLATE = "operator/locked_out.html"
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+PASSWORD_HASHERS = ["config.password_hasher.KeptPassword"]
+SESSION_COOKIE_AGE = 12 * 3600
+CSRF_COOKIE_HTTPONLY = True
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / ".state" / "static"
+STATIC_ROOT = state_dir() / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -198,6 +209,18 @@ SESSION_COOKIE_SECURE = DEPLOYED
 CSRF_COOKIE_SECURE = DEPLOYED
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if DEPLOYED else None
 X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+"""Pages load from their own host and nothing inline; they call nowhere, embed nothing and are embedded nowhere."""
 
 RELEASE = environment.text("RELEASE", "development")
 """The version shown by /health/version, in logs and in the worker metric."""
@@ -215,5 +238,8 @@ DJANGO_STRUCTLOG_CELERY_ENABLED = True
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
 METRICS_NETWORKS = networks("METRICS_NETWORKS", "127.0.0.0/8,::1/128")
 """From where /metrics may be read; a request that came through a proxy is never one of them."""
+WORKER_METRICS_PORT = environment.integer("WORKER_METRICS_PORT", 0, low=0, high=65535)
+WORKER_METRICS_HOST = environment.text("WORKER_METRICS_HOST", "127.0.0.1")
+"""Where a Celery worker serves the counters of its machine, if no web process there does it; port 0: nowhere."""
 METRICS_PATIENCE = environment.seconds("METRICS_PATIENCE", 5, low=0.5, high=60)
 """Seconds that one scrape waits for the databases; a database that needs longer is reported as down."""

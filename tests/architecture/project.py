@@ -35,4 +35,4 @@ REASONED = re.compile(
 def lacks_reason(line: str) -> bool:
     """True if the line switches a rule off without naming the rule and the reason. `fmt: skip` needs none."""
     found = SWITCHED_OFF.search(line)
-    return bool(found) and not found[1].startswith("fmt") and not REASONED.search(line)
+    return found is not None and not found[1].startswith("fmt") and not REASONED.search(line)

@@ -23,6 +23,23 @@ DOCUMENTS = st.dictionaries(
     max_size=6,
 )
 
+
+@st.composite
+def damaged(draw: st.DrawFn, originals: st.SearchStrategy[bytes]) -> bytes:
+    """Bytes in which a few places were cut, doubled or overwritten, with a preference for what means something."""
+    data = bytearray(draw(originals))
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.integers(0, len(data)))
+        piece = draw(st.sampled_from(PIECES) | st.binary(max_size=2))
+        data[place : place + draw(st.integers(0, 2))] = piece
+    return bytes(data)
+
+
+PIECES = (
+    b"", b"0", b"1", b".5", b"e3", b"E3", b"-", b"null", b"true", b" ", b",", b":", b'"', b"{", b"}", b"[", b"]", b"\\",
+    b"\\u0000", b"\\u0041", b"\\n", b"\xc3\xa9", b"\xff", b"9007199254740992", b'"a":1,', b"1234567890123456",
+)  # fmt: skip
+
 OFFENDING_SCALARS = st.one_of(
     st.floats(),
     st.sampled_from([0.5, 1e16, 1e300, -0.0, math.nan, math.inf, 1.0]),

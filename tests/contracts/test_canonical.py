@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import example, given
+from hypothesis import example, given, settings
 
 from outbox.contracts.canonical import (
     MAX_BYTES,
@@ -20,7 +20,7 @@ from outbox.contracts.canonical import (
     encode_trusted,
     ensure_canonical_safe,
 )
-from tests.contracts.documents import DOCUMENTS, offending
+from tests.contracts.documents import DOCUMENTS, damaged, offending
 
 pytestmark = pytest.mark.spec("O6")
 
@@ -63,6 +63,39 @@ def test_foreign_json_with_something_outside_the_subset_is_refused_when_read(doc
     raw = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
     assert not accepted(decode, escaped)
     assert not accepted(decode, raw)
+
+
+def slowly_decoded(data: bytes) -> dict[str, Any] | None:
+    """What the bytes say, by the standard library, the walk and rfc8785 alone; None if any of them refuses."""
+
+    def refuse(token: str) -> Any:
+        raise ValueError(token)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        return found if len(found) == len(pairs) else refuse("twice")
+
+    try:
+        text = data.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=unique, parse_float=refuse, parse_constant=refuse)
+        ensure_canonical_safe(value)
+        return value if isinstance(value, dict) and rfc8785.dumps(value) == data else None
+    except (ValueError, RecursionError):
+        return None
+
+
+@settings(max_examples=400)
+@given(damaged(DOCUMENTS.map(rfc8785.dumps)))
+@example(b'{"a":1.5}')
+@example(b'{"a":"\\"","b":1e5}')
+@example(b'{"a":1000000000000000}')
+@example(b'{"a":null}')
+def test_the_fast_reader_accepts_exactly_what_the_slow_one_accepts(data: bytes) -> None:
+    expected = slowly_decoded(data)
+    if expected is None:
+        assert not accepted(decode, data)
+    else:
+        assert decode(data) == expected
 
 
 @pytest.mark.parametrize(

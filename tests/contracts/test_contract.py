@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from outbox.contracts.canonical import decode
 from outbox.contracts.contract import (
     ContentReference,
     Contract,
@@ -23,7 +24,7 @@ from outbox.contracts.contract import (
 )
 from outbox.contracts.fields import Count
 from outbox.contracts.safe_types import excludes_nul, unsafe_parts
-from tests.contracts.documents import DOCUMENTS, TEXT, offending
+from tests.contracts.documents import DOCUMENTS, TEXT, damaged, offending
 from tests.contracts.shapes import AT, Hashed, Left, Line, Loose, Note, Right, note, reference
 
 pytestmark = pytest.mark.spec("O6", "O20")
@@ -136,6 +137,27 @@ def test_any_other_spelling_of_the_same_object_is_refused(spoil: Any) -> None:
     data = note().canonical()
     with pytest.raises(ContractViolation):
         Note.parse(spoil(data))
+
+
+@settings(max_examples=200)
+@given(damaged(st.just(note().canonical())))
+def test_whatever_a_contract_accepts_unseen_the_walk_accepts_too(data: bytes) -> None:
+    try:
+        read = Note.parse(data)
+    except ContractViolation:
+        return
+    assert decode(data) == json.loads(rfc8785.dumps(read.wire()))
+
+
+@settings(max_examples=200)
+@given(damaged(st.builds(lambda count: Line(name="a.b", count=count).canonical(), st.integers(0, 2**53 - 1))))
+def test_what_a_small_contract_accepts_is_canonical(data: bytes) -> None:
+    try:
+        read = Line.parse(data)
+    except ContractViolation:
+        return
+    assert decode(data) == read.wire()
+    assert rfc8785.dumps(read.wire()) == data
 
 
 @given(DOCUMENTS)

@@ -57,7 +57,7 @@ check-contracts: $(TOOLS)
 	$(PY) manage.py contracts --check
 
 check-coverage: $(TOOLS)
-	$(PY) manage.py spec_coverage --check
+	$(PY) -m tests.coverage_table --check
 
 check-rules: # promtool proves them; REQUIRE_PROMTOOL=1 makes its absence an error
 	@if command -v promtool >/dev/null; then \
@@ -69,8 +69,8 @@ check-rules: # promtool proves them; REQUIRE_PROMTOOL=1 makes its absence an err
 fix: $(TOOLS) ## Format, apply safe lint fixes, write what is generated
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
-	$(PY) manage.py contracts --write
-	$(PY) manage.py spec_coverage --write
+	$(PY) manage.py contracts
+	$(PY) -m tests.coverage_table
 
 bench: $(TOOLS) ## Drain preloaded backlogs beside peers, print a table, write JSON
 	@exec $(PY) -m tests.bench $(ARGS)

@@ -18,6 +18,7 @@ from time import monotonic
 from django.core.exceptions import ImproperlyConfigured
 
 from config.embedded import EmbeddedError, state_dir
+from config.metric_files import start_empty
 from config.supervise.address import WebAddress, choose_web_address
 from config.supervise.demo import Demo, DemoFailed
 from config.supervise.directory import end_left_overs, forget_record, take_state_directory, write_record
@@ -77,6 +78,7 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
             embedded.start()
             stop.check()
         variables = _variables(state, address)
+        start_empty(Path(variables["PROMETHEUS_MULTIPROC_DIR"]))
         steps = Steps(environment=variables, log=state / "log" / "prepare.log", stop=stop)
         password = operator_password(state)
         prepare(steps=steps, password=password, say=say)
@@ -122,6 +124,7 @@ def _variables(state: Path, address: WebAddress) -> Mapping[str, str]:
         "WEB_HOST": address.host,
         "WEB_PORT": str(address.port),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PROMETHEUS_MULTIPROC_DIR": str(state / "metrics"),
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }

@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from config.supervise.prepare import StepFailed, Steps
+from config.supervise.prepare import Steps
+
+SHOWN = 10
+"""Skipped rows that are named one by one."""
 
 
 class DemoFailed(RuntimeError):
@@ -17,68 +20,80 @@ class DemoFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What to replay (None: the excerpt that comes with the project, all of it), and whether to end afterwards."""
+    """What to replay (None: the excerpt that comes with the project; all of it), and whether to end afterwards."""
 
     trace: Path | None
     limit: int | None
     leave: bool
 
     def run(self, *, steps: Steps, look: Callable[[], None], url: str, login: str) -> bool:
-        """Replay, drain, verify, and print the summary; whether everything is proven."""
+        """Replay, drain, verify, and print the summary; whether everything is admitted, delivered and proven."""
         began = datetime.now(UTC)
-        replay = ["replay_trace", "--progress"]
-        replay += ["--trace", str(self.trace.resolve())] if self.trace else []
-        replay += ["--limit", str(self.limit)] if self.limit is not None else []
-        replayed = _last_json(steps.show(*replay, look=look), "replay_trace")
-        drained = _last_json(
-            steps.show("await_drained", "--progress", "--since", began.isoformat(), look=look), "await_drained"
-        )
-        verified = _last_json(steps.show("verify", "--json", look=look, may_fail=True), "verify")
-        figures = _figures(replayed, drained, verified, began)
-        sys.stdout.write(_summary(figures, url=url, login=login))
+        chosen = [*(["--trace", str(self.trace.resolve())] if self.trace else [])]
+        chosen += ["--limit", str(self.limit)] if self.limit is not None else []
+        replayed = said("replay_trace", steps.show("replay_trace", "--progress", "--json", *chosen, look=look))
+        since = ["--since", began.isoformat()]
+        drained = said("await_drained", steps.show("await_drained", "--progress", *since, look=look))
+        verified = said("verify", steps.show("verify", "--json", look=look, may_fail=True))
+        figures = figures_of(replayed, drained, verified)
+        sys.stdout.write(summary(figures, verified, browser=f"{url}/admin/   login {login}"))
         sys.stdout.write(f"DEMO {json.dumps({**figures, 'url': url})}\n")
         sys.stdout.flush()
         return bool(figures["ok"])
 
 
-def _last_json(output: str, command: str) -> dict[str, Any]:
-    """The JSON object that a command printed: its whole output, or its last line."""
-    for text in (output, output.strip().rpartition("\n")[2]):
-        try:
-            found = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            return found
-    raise DemoFailed(f"`manage.py {command}` printed no JSON:\n{output[-2000:]}")
+def said(command: str, output: str) -> dict[str, Any]:
+    """The JSON object on the last line that a command printed. Raises `DemoFailed` if there is none."""
+    try:
+        found = json.loads(output.strip().rpartition("\n")[2])
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise DemoFailed(f"`manage.py {command}` printed no JSON:\n{output[-2000:]}")
+    return found
 
 
-def _figures(
-    replayed: dict[str, Any], drained: dict[str, Any], verified: dict[str, Any], began: datetime
-) -> dict[str, Any]:
-    """Totals of the databases, and what this replay added at which rate."""
-    last = drained["last_delivered_at"]
-    seconds = (datetime.fromisoformat(last) - began).total_seconds() if last else 0.0
-    added = int(drained["acknowledged_since"])
+def figures_of(replayed: dict[str, Any], drained: dict[str, Any], verified: dict[str, Any]) -> dict[str, Any]:
+    """What the summary says, for scripts: totals of all databases, and the pace of this replay."""
+    totals: dict[str, int] = verified["totals"]
+    unfinished = totals["quarantined"] + totals["pending"] + totals["leased"] - totals["awaiting_consumer"]
     return {
-        "ok": bool(verified["ok"]) and drained["quarantined"] == 0,
-        "replay": replayed,
-        "deliveries": drained["deliveries"],
-        "acknowledged": drained["acknowledged"],
-        "quarantined": drained["quarantined"],
-        "awaiting_consumer": drained["awaiting_consumer"],
-        "delivered_now": added,
-        "deliveries_per_second": round(added / seconds, 1) if seconds > 0 and added else 0.0,
-        "verify": {"ok": verified["ok"], "totals": verified.get("totals", {})},
+        "ok": bool(verified["ok"]) and unfinished == 0 and not replayed["notAdmitted"],
+        "verified": bool(verified["ok"]),
+        "trace": replayed["trace"],
+        "rows": replayed["rows"],
+        "skipped": replayed["skipped"],
+        "notAdmitted": replayed["notAdmitted"],
+        "newRuns": replayed["newRuns"],
+        "admissionsPerSecond": replayed["runsPerSecond"],
+        **{name: totals[name] for name in ("runs", "events", "published", "deliveries", "acknowledged", "quarantined")},
+        "awaitingConsumer": totals["awaiting_consumer"],
+        "delivered": drained["delivered"],
+        "deliveriesPerSecond": drained["perSecond"],
+        "examples": replayed["examples"],
     }
 
 
-def _summary(figures: dict[str, Any], *, url: str, login: str) -> str:
-    verdict = "proven" if figures["ok"] else "NOT proven"
-    return f"""
-{figures}
-{verdict} {url} {login}
-"""
-
-
-__all__ = ["Demo", "DemoFailed", "StepFailed"]
+def summary(figures: dict[str, Any], verified: dict[str, Any], *, browser: str) -> str:
+    """The figures for people."""
+    checks = verified["checks"]
+    examined = sum(check["examined"] for check in checks)
+    broken = [f"{check['id']} ({check['violations']:,})" for check in checks if check["violations"]]
+    verdict = f"{len(checks)} invariants hold in all databases, {examined:,} facts examined"
+    if broken:
+        verdict = f"NOT PROVEN: {', '.join(broken)}. `manage.py verify` shows where."
+    skipped = figures["skipped"]
+    lines = [
+        f"trace       {figures['trace']}: {figures['rows']:,} rows, {len(skipped):,} skipped",
+        *(f"              line {row['line']}: {row['reason']}" for row in skipped[:SHOWN]),
+        *(f"            {count:,} NOT admitted: {reason}" for reason, count in figures["notAdmitted"].items()),
+        f"runs        {figures['runs']:,}, {figures['newRuns']:,} of them new at {figures['admissionsPerSecond']:,}/s",
+        f"events      {figures['events']:,}, {figures['published']:,} of them published",
+        f"deliveries  {figures['acknowledged']:,} acknowledged of {figures['deliveries']:,}, "
+        f"{figures['quarantined']:,} quarantined, {figures['awaitingConsumer']:,} awaiting a consumer",
+        f"pace        {figures['delivered']:,} delivered now at {figures['deliveriesPerSecond']:,}/s",
+        f"proof       {verdict}",
+        *(f"look at     {example['operationId']}   {example['runId']}" for example in figures["examples"]),
+        f"browser     {browser}",
+    ]
+    return "\n" + "".join(f"  {line}\n" for line in lines) + "\n"

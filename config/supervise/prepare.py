@@ -101,6 +101,6 @@ def prepare(*, steps: Steps, password: str, say: Callable[[str], None]) -> None:
     began = time.monotonic()
     say("Preparing the databases of all owners …")
     steps.run("migrate_owners")
-    steps.run("create_operator", OPERATOR, extra={"OPERATOR_PASSWORD": password})
+    steps.run("operator", OPERATOR, extra={"OPERATOR_PASSWORD": password})
     steps.run("collectstatic", "--noinput", "--verbosity", "0")
     say(f"Databases, static files and login are ready after {time.monotonic() - began:.1f} s.")

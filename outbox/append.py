@@ -18,8 +18,8 @@ from django.db import IntegrityError, connections, transaction
 from uuid_utils.compat import uuid7
 
 from config.owners import owner_of_alias, producer_of
-from outbox.contracts.canonical import NotCanonicalSafe, ensure_canonical_safe, sha256_hex
-from outbox.contracts.contract import Contract, ContractViolation, timestamp
+from outbox.contracts.canonical import ensure_canonical_safe, sha256_hex
+from outbox.contracts.contract import Contract, describe, timestamp
 from outbox.contracts.delivery_set import DeliverySetDefinition
 from outbox.contracts.envelope import Envelope, payload_contract
 from outbox.contracts.first_release import ROUTES
@@ -192,8 +192,8 @@ def _envelope(event: Event) -> tuple[uuid.UUID, bytes]:
             occurred_at=timestamp(event.occurred_at),
             payload=payload,
         ).canonical()
-    except (NotCanonicalSafe, ContractViolation) as error:
-        raise AppendRefused(f"{event.event_type}: {error}") from error
+    except ValueError as error:
+        raise AppendRefused(f"{event.event_type}: {describe(error)}") from error
     if len(envelope) > MAX_ENVELOPE_BYTES:
         raise AppendRefused(f"{event.event_type}: {len(envelope)} bytes; an envelope has at most {MAX_ENVELOPE_BYTES}.")
     return event_id, envelope

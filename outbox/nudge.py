@@ -11,6 +11,8 @@ import redis
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from config.owners import owner_of_alias
 
@@ -68,7 +70,7 @@ def _client() -> "redis.Redis":
         settings.REDIS_URL,
         socket_timeout=SOCKET_TIMEOUT_SECONDS,
         socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
-        retry=None,
+        retry=Retry(NoBackoff(), 0),
         health_check_interval=0,
     )
 

@@ -1,9 +1,14 @@
-"""The ASGI application that the web server runs."""
+"""The ASGI application that the web server runs.
+
+Each request runs in a thread of its own, so the web process shares its connections through one small pool per read role.
+It needs the read roles and the session role, and no other login.
+"""
 
 import os
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("DATABASE_POOL", "4")
 
 application = get_asgi_application()

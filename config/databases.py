@@ -93,6 +93,9 @@ def _connection(owner: Owner, role: Role, *, pooled: bool) -> dict[str, Any]:
         "prepare_threshold": None if pooled else 2,
         "server_side_binding": role is Role.DISPATCH and not pooled,
     }
+    shared = environment.integer("DATABASE_POOL", 0, low=0, high=100) if role in {Role.READ, Role.SESSION} else 0
+    if shared:
+        options["pool"] = {"min_size": 0, "max_size": shared, "timeout": 3, "max_idle": 300, "num_workers": 1}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "HOST": login.host if login else address.host,
@@ -100,7 +103,7 @@ def _connection(owner: Owner, role: Role, *, pooled: bool) -> dict[str, Any]:
         "NAME": login.name if login else address.name,
         "USER": login.user if login else owner.role_name(role),
         "PASSWORD": login.password if login else role_password(owner, role),
-        "CONN_MAX_AGE": None,
+        "CONN_MAX_AGE": 0 if shared else None,
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": pooled,
         "OPTIONS": options,

@@ -11,13 +11,16 @@ SESSION_APPS = frozenset({"auth", "sessions", "admin", "contenttypes"})
 
 
 class OwnerRouter:
-    """Reads and writes go to the owner's alias. `outbox` has no default: name the alias with `using`."""
+    """Reads and writes go to the owner's alias. `outbox` has no default: name the alias with `using`.
+
+    What is related to a row goes where the row came from, so a page that reads through `.read` stays there.
+    """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        return _alias(model._meta.app_label)
+        return _source(hints) or _alias(model._meta.app_label)
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
-        return _alias(model._meta.app_label)
+        return _source(hints) or _alias(model._meta.app_label)
 
     def allow_relation(self, obj1: Model, obj2: Model, **hints: Any) -> bool:
         label1, label2 = obj1._meta.app_label, obj2._meta.app_label
@@ -26,6 +29,11 @@ class OwnerRouter:
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
         owner = owner_of_alias(db)
         return owner.produces if app_label == "outbox" else app_label in owner.apps
+
+
+def _source(hints: dict[str, Any]) -> str | None:
+    instance = hints.get("instance")
+    return instance._state.db if isinstance(instance, Model) else None
 
 
 def _alias(app_label: str) -> str | None:

@@ -54,7 +54,8 @@ class RunAdmin(ReadOnlyAdmin):
     about = "Admitted runs, each with its manifest, its wallet reservation and both its events."
     order = ("-run_id",)
     lookups = ("run_id",)
-    related = ("wallet_reservation",)
+    related = ("wallet_reservation", "manifest")
+    deferred = ("manifest__candidate",)
     list_display = ("run_id", "tenant", "operation_code", "held", "admitted_at")
     fieldsets = (
         ("Run", {"fields": ("admitted_at", "tenant", "workspace_id", "project_id", "operation_code", "timeline")}),
@@ -107,11 +108,6 @@ class RunAdmin(ReadOnlyAdmin):
             manifest.digest_algorithm_version,
             manifest.digest,
         )
-
-    def find(self, request: HttpRequest, key: str) -> Any:
-        row = super().find(request, key)
-        row.manifest = type(row).manifest.related.related_model._default_manager.using(self.alias).get(run_id=row.pk)
-        return row
 
     def title_of(self, row: Run) -> str:
         return f"Run {row.run_id}"

@@ -101,7 +101,7 @@ def appended(database: None) -> Callable[..., None]:
     return run
 
 
-def rows(sql: str, *values: object, using: str = "default.read") -> list[tuple[Any, ...]]:
+def rows(sql: str, *values: Any, using: str = "default.read") -> list[tuple[Any, ...]]:
     """What a query answers."""
     with connections[using].cursor() as cursor:
         cursor.execute(sql, list(values) or None)

@@ -128,7 +128,7 @@ def test_a_payload_of_another_contract_is_refused(database: None) -> None:
     ],
     ids=lambda changes: str(changes)[:40],
 )
-def test_an_envelope_that_is_not_canonical_safe_is_refused(database: None, changes: dict[str, object]) -> None:
+def test_an_envelope_that_is_not_canonical_safe_is_refused(database: None, changes: dict[str, Any]) -> None:
     with pytest.raises(AppendRefused), transaction.atomic(using="default"):
         append(run_created(**changes), using="default")
     assert rows("SELECT count(*) FROM outbox_events") == [(0,)]

@@ -49,6 +49,7 @@ def apply(events: Sequence[Examined]) -> Verdicts:
     with transaction.atomic(using=ALIAS, durable=True), connections[ALIAS].cursor() as cursor:
         verdicts = _Inbox(cursor, events).run()
         steps.reach("in_inbox")
+    steps.reach("inbox_committed")
     return verdicts
 
 

@@ -12,7 +12,7 @@ from outbox.contracts.canonical import DIGEST_ALGORITHM
 from outbox.guards import append_only
 
 _OWN = "operationsProjectionAppliedReceipt"
-_SAID = ",".join(
+_CANDIDATE = ",".join(
     f'"{name}":"{value}"'
     for name, value in (
         ("consumerName", "{consumer_name}"),
@@ -28,12 +28,13 @@ _SAID = ",".join(
         ("projectionVersion", "{projection_version}"),
     )
 )
+"""The canonical text that the digest covers, without its braces; columns stand in braces."""
 CANDIDATE = (
-    "'{' || "
-    + " || ".join(part if odd % 2 else f"'{part}'" for odd, part in enumerate(re.split(r"\{(.*?)\}", _SAID)))
-    + " || '}'"
+    "('{' || "
+    + " || ".join(part if odd % 2 else f"'{part}'" for odd, part in enumerate(re.split(r"\{(.*?)\}", _CANDIDATE)))
+    + " || '}')"
 )
-"""SQL for the canonical text that the digest covers, from the columns."""
+"""The same as SQL over the columns."""
 _WORDS = (
     "projection_name || projection_version || event_type || event_schema_version || event_envelope_sha256"
     " || receipt_digest"

@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from config.owners import consumer_for
-from outbox.contracts.canonical import encode_trusted, sha256_hex
+from config.owners import consumer_for, owner_named
+from outbox.contracts.canonical import sha256_hex
 from outbox.contracts.contract import Contract
 from outbox.contracts.delivery import DeliveryRequest, Verdict
 from outbox.contracts.question import Question, dispatcher_workload
@@ -63,18 +63,16 @@ def scope_of(expected: Contract) -> str:
 
 
 def delivery_scope(requests: Sequence[DeliveryRequest]) -> str:
-    """The scope of a batch: every event, envelope digest, definition and member in it, in order."""
-    identity = [
-        [
-            request.event_id,
-            request.envelope_sha256,
-            request.member.destination,
-            request.member.consumer_name,
-            request.member.definition.digest,
-        ]
+    """The scope of a batch: every event, envelope digest, definition and member in it, in order.
+
+    None of these values holds a space or a line feed, so the joined lines say exactly one batch.
+    """
+    lines = [
+        f"{request.event_id} {request.envelope_sha256} {request.member.destination} {request.member.consumer_name} "
+        f"{request.member.definition.digest}"
         for request in requests
     ]
-    return sha256_hex(encode_trusted({"deliveries": identity}))
+    return sha256_hex("\n".join(lines).encode())
 
 
 class Transport(Protocol):
@@ -97,18 +95,21 @@ class InProcess:
     """Calls the consumer or the owner in this process, through the same door that HTTP would have."""
 
     def deliver(self, requests: Sequence[DeliveryRequest], *, access: Pass) -> Sequence[Verdict]:
-        destination = requests[0].member.destination
-        if any(request.member.destination != destination for request in requests):
-            raise ValueError("A batch goes to one destination.")
+        destination, producer = requests[0].member.destination, requests[0].producer
+        if any((request.member.destination, request.producer) != (destination, producer) for request in requests):
+            raise ValueError("A batch goes from one producer to one destination.")
         bound = consumer_for(destination)
         if bound is None or bound[1].handler is None:
             raise NotBound(f"No consumer is bound for {destination}; name its handler in config/owners.py.")
         self._open(
             access,
-            workloads=frozenset(dispatcher_workload(request.producer) for request in requests),
+            workloads=frozenset({dispatcher_workload(producer)}),
             audience=destination,
             scope=delivery_scope(requests),
         )
+        foreign = {request.member.event_type for request in requests} - set(owner_named(producer).events)
+        if foreign:
+            raise AccessRefused(f"{producer} does not produce {', '.join(sorted(foreign))}; its owner delivers it.")
         handler: Handler = import_string(bound[1].handler)
         verdicts = handler(requests)
         if len(verdicts) != len(requests):

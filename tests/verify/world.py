@@ -1,0 +1,68 @@
+"""A small world in which everything that may legally happen has happened."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from django.db import connections, transaction
+
+from billing.finalization.sweep import sweep_admissions
+from config.owners import owner_named
+from outbox.append import Event, append_many
+from outbox.claim import Claimer
+from outbox.dispatch import Dispatcher
+from outbox.members import Members
+from outbox.transport import ask
+from tests.billing.books import funded_account, standard_prices
+from tests.outbox.make import admission, run_created, wallet_reserved
+from tests.upstream.requests import AT, request
+from tests.verify.tamper import tamper
+from upstream.admission.admit import admit_runs
+from upstream.admission.contracts import HOLD_FOR_RUNS, HoldForRuns
+from upstream.admission.contracts.hold import ADMISSION_WORKLOAD
+
+
+def append(*events: Event) -> None:
+    """Append and commit events of core."""
+    with transaction.atomic(using="default"):
+        append_many(events, using="default")
+
+
+def drain() -> None:
+    """Deliver whatever is due at core."""
+    with Dispatcher(owner_named("core")) as dispatcher:
+        dispatcher.drain()
+
+
+def build() -> None:
+    """Three admitted and delivered runs; one of each: an admission refused after its hold, a hold nobody confirmed, an
+    open gap, an unlinked reservation, a quarantined event, a recovered lease, an expired lease, a pending event.
+    """
+    standard_prices()
+    account = funded_account()
+    admit_runs([request(account) for _ in range(3)], at=AT)
+    hold(account)
+    sweep_admissions(unconfirmed_for=timedelta(0))
+    hold(account)
+    append(run_created(name="gap", aggregate_revision=2))
+    append(wallet_reserved(name="alone", caused_by=uuid.uuid4()))
+    append(run_created(name="odd", aggregate_id="run:another"))
+    claim_and_vanish()
+    drain()
+    append(*admission("expired"))
+    claim_and_vanish()
+    append(*admission("pending"))
+
+
+def hold(account: str) -> None:
+    """Billing holds money for a run that core never commits."""
+    ask(HOLD_FOR_RUNS, workload=ADMISSION_WORKLOAD, expected=HoldForRuns(requests=(request(account),)))
+
+
+def claim_and_vanish() -> None:
+    """A worker claims what is due and is never heard of again; its leases have run out."""
+    alias = owner_named("core").dispatch_alias
+    connections[alias].ensure_connection()
+    connection: Any = connections[alias].connection
+    Claimer("gone", Members(alias), 500, 30, 1).claim(connection, "core_operations")
+    tamper("core", "UPDATE outbox_deliveries SET lease_expires_at = now() - interval '1 s' WHERE status = 'leased'")

@@ -3,8 +3,10 @@
 import os
 
 from celery import Celery
-from celery.signals import setup_logging, worker_init, worker_process_init
+from celery.signals import setup_logging, worker_init, worker_process_init, worker_shutting_down
 from django_structlog.celery.steps import DjangoStructLogInitStep
+
+from outbox import drain
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -53,3 +55,9 @@ def close_inherited_connections(**kwargs: object) -> None:
     for connection in connections.all(initialized_only=True):
         connection.inc_thread_sharing()
         connection.connection = None
+
+
+@worker_shutting_down.connect
+def drain_dispatchers(**kwargs: object) -> None:
+    """SIGTERM to the worker reaches its forked dispatchers: they claim nothing more and give back what they hold."""
+    drain.begin()

@@ -14,7 +14,19 @@ from billing.finalization.models import (
 )
 from billing.ledger.models import BillingAccount, LedgerHold
 from billing.pricing.models import StoredPriceBook
-from config.readonly_admin import SECTIONS, Amount, Code, Document, Filter, Link, Option, ReadOnlyAdmin, Reference, State, Table
+from config.readonly_admin import (
+    SECTIONS,
+    Amount,
+    Code,
+    Document,
+    Filter,
+    Link,
+    Option,
+    ReadOnlyAdmin,
+    Reference,
+    State,
+    Table,
+)
 
 
 def _queues(pages: ReadOnlyAdmin) -> list[Option]:
@@ -31,7 +43,15 @@ class ReservationAdmin(ReadOnlyAdmin):
     order = ("-reserved_at", "-billing_reservation_id")
     filters = (Filter("queue", "Show", _queues),)
     lookups = ("billing_reservation_id",)
-    list_display = ("billing_reservation_id", "standing", "operation", "account", "reserved_at", "confirmed_at", "released_at")
+    list_display = (
+        "billing_reservation_id",
+        "standing",
+        "operation",
+        "account",
+        "reserved_at",
+        "confirmed_at",
+        "released_at",
+    )
     fieldsets = (
         ("Reservation", {"fields": ("standing", "reserved_at", "confirmed_at", "released_at", "request_sha256")}),
         ("What for", {"fields": ("operation_id", "run_id", "account", "price_book")}),
@@ -98,7 +118,10 @@ class ReservationAdmin(ReadOnlyAdmin):
             for hold in holds
         )
         pages = self.sibling(BillingFinalizationFence)
-        return [Table("Hold", ("Hold", "State", "Amount", "Opened", "Closed"), held), pages.table(list(fences), title="Fence")]
+        return [
+            Table("Hold", ("Hold", "State", "Amount", "Opened", "Closed"), held),
+            pages.table(list(fences), title="Fence"),
+        ]
 
 
 class FenceAdmin(ReadOnlyAdmin):
@@ -109,7 +132,13 @@ class FenceAdmin(ReadOnlyAdmin):
     about = "One row per run under whose lock its finalization moves forward."
     order = ("-billing_finalization_fence_id",)
     lookups = ("run_id",)
-    list_display = ("billing_finalization_fence_id", "coordination_state", "run", "fence_revision", "latest_work_generation")
+    list_display = (
+        "billing_finalization_fence_id",
+        "coordination_state",
+        "run",
+        "fence_revision",
+        "latest_work_generation",
+    )
     fieldsets = (
         ("Fence", {"fields": ("coordination_state", "fence_revision", "latest_work_generation", "active")}),
         ("Run", {"fields": ("run_id", "reservation")}),

@@ -30,7 +30,15 @@ class AccountAdmin(ReadOnlyAdmin):
     about = "One wallet of one tenant in one currency. Balances and the latest postings stand on the page of each."
     order = ("billing_account_id",)
     lookups = ("billing_account_id",)
-    list_display = ("billing_account_id", "tenant_ref", "currency", "charge_source", "price_book", "label_text", "opened_at")
+    list_display = (
+        "billing_account_id",
+        "tenant_ref",
+        "currency",
+        "charge_source",
+        "price_book",
+        "label_text",
+        "opened_at",
+    )
     fieldsets = (
         ("Account", {"fields": ("tenant_ref", "currency", "charge_source", "price_book", "label_text", "opened_at")}),
     )
@@ -54,7 +62,11 @@ class AccountAdmin(ReadOnlyAdmin):
         sides = LedgerAccount.objects.using(self.alias).filter(billing_account_id=row.billing_account_id)
         order = {kind: place for place, kind in enumerate(AccountKind)}
         balances = tuple(
-            (state_of(AccountKind, side.kind).label, Amount(int(side.balance_picos), side.currency), side.get_kind_display())  # type: ignore[attr-defined]  # Django's method of a field with choices
+            (
+                state_of(AccountKind, side.kind).label,
+                Amount(int(side.balance_picos), side.currency),
+                side.get_kind_display(),
+            )  # type: ignore[attr-defined]  # Django's method of a field with choices
             for side in sorted(sides, key=lambda side: order[AccountKind(side.kind)])
         )
         pages = self.sibling(LedgerPosting)
@@ -64,7 +76,12 @@ class AccountAdmin(ReadOnlyAdmin):
         return [Table("Balances", ("Ledger account", "Balance", "Meaning"), balances), table]
 
     def beside_row(self, row: BillingAccount, request: HttpRequest) -> dict[str, Any]:
-        return {"more": ("All postings of this account", self.sibling(LedgerPosting).list_url(account=row.billing_account_id))}
+        return {
+            "more": (
+                "All postings of this account",
+                self.sibling(LedgerPosting).list_url(account=row.billing_account_id),
+            )
+        }
 
 
 def _of_account(pages: ReadOnlyAdmin, value: str) -> Option | None:

@@ -15,7 +15,9 @@ class OutcomeAdmin(ReadOnlyAdmin):
     label = "Outcomes"
     group = "Admission"
     position = 8
-    about = "The one end of each operation: admitted or refused. What left nothing behind (no funds, no price) is not here."
+    about = (
+        "The one end of each operation: admitted or refused. What left nothing behind (no funds, no price) is not here."
+    )
     order = ("-operation_id",)
     lookups = ("operation_id",)
     related = ("admission_refusal",)

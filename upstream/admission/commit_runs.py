@@ -53,8 +53,10 @@ WITH given AS MATERIALIZED (
     SELECT run, operation, tenant_kind, tenant, workspace, project, account, reservation, manifest, run_event, at
       FROM won
 )
-SELECT operation_id FROM decided
+SELECT operation_id, set_config('enable_seqscan', 'off', true) FROM decided
 """
+"""A session plans its foreign keys and guards once. Planned while a table was tiny, they would scan it whole ever after,
+so no plan made in this transaction may."""
 
 
 class TermsDisagree(RuntimeError):
@@ -78,7 +80,7 @@ def commit_runs(held: Sequence[tuple[RunAdmissionRequest, Held]], *, at: datetim
     with transaction.atomic(using=ALIAS, durable=True):
         with connections[ALIAS].cursor() as cursor:
             cursor.execute(COMMIT, [orjson.dumps([_row(admission, at=at) for admission in admissions]).decode()])
-            won = {operation for (operation,) in cursor.fetchall()}
+            won = {operation for operation, _ in cursor.fetchall()}
         fresh = [admission for admission in admissions if admission.answer.operation_id in won]
         append_many([event for admission in fresh for event in _events(admission, at=at)], using=ALIAS)
         reach("admission.run_before_commit")

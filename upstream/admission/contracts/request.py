@@ -1,6 +1,7 @@
 """The order to admit one run, and the identities that both owners derive from it."""
 
 import uuid
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -63,8 +64,13 @@ class RunAdmissionRequest(Tenancy):
 
     @property
     def run_id(self) -> str:
-        return f"run:{uuid.uuid5(_NAMESPACE, f'run/{self.operation_id}')}"
+        return _identity("run", self.operation_id)
 
     @property
     def billing_reservation_id(self) -> str:
-        return f"reservation:{uuid.uuid5(_NAMESPACE, f'reservation/{self.operation_id}')}"
+        return _identity("reservation", self.operation_id)
+
+
+@lru_cache(maxsize=4 * MAX_BATCH)
+def _identity(kind: str, operation_id: str) -> str:
+    return f"{kind}:{uuid.uuid5(_NAMESPACE, f'{kind}/{operation_id}')}"

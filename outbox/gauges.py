@@ -115,15 +115,22 @@ SELECT extract(epoch FROM quarantined_at) FROM outbox_quarantine ORDER BY quaran
 
 def read(owner: Owner, cursor: CursorWrapper) -> Iterator[Sample]:
     """The samples of `GAUGES` for one producer. Destinations without any row are there, with zeros."""
-    cursor.execute(BACKLOG, {"events": list(owner.events), "cap": COUNT_CAP})
-    backlog = cursor.fetchall()
-    for row in backlog:
-        yield from _backlog(owner.name, row)
+    destinations = set()
+    for sample in backlog(owner, cursor):
+        destinations.add(sample.labels[1])
+        yield sample
     cursor.execute(QUARANTINE, {"groups": MAX_GROUPS, "cap": GROUP_CAP})
-    yield from _quarantine(owner.name, cursor.fetchall(), {row[0] for row in backlog})
+    yield from _quarantine(owner.name, cursor.fetchall(), destinations)
     cursor.execute(LAST_QUARANTINED)
     last = cursor.fetchone()
     yield Sample("outbox_last_quarantined_timestamp_seconds", (owner.name,), float(last[0]) if last else 0.0)
+
+
+def backlog(owner: Owner, cursor: CursorWrapper) -> Iterator[Sample]:
+    """The samples of one producer's backlog by destination: `outbox_pending`, its oldest age, and expired leases."""
+    cursor.execute(BACKLOG, {"events": list(owner.events), "cap": COUNT_CAP})
+    for row in cursor.fetchall():
+        yield from _backlog(owner.name, row)
 
 
 def bound_destinations() -> frozenset[str]:

@@ -67,9 +67,11 @@ def board(only: Owner | None = None) -> Board:
     """The board of all producers, or of one."""
     shown = (only,) if only else producers()
     core = owner_named("core")
-    looks: dict[str, Callable[[], Any]] = {owner.name: partial(_closing, glance, owner.read_alias) for owner in shown}
+    looks: dict[str, Callable[[], Any]] = {
+        owner.name: partial(_closing, partial(glance, owner), owner.read_alias) for owner in shown
+    }
     if only in {None, core}:
-        looks["operations"] = partial(_closing, operations_glance, core.read_alias)
+        looks["operations"] = partial(_closing, partial(operations_glance, core.read_alias), core.read_alias)
     seen = gather(looks, patience=PATIENCE_SECONDS)
     now = timezone.now()
     owners = tuple(_owner(owner, seen[owner.name], now) for owner in shown)
@@ -117,9 +119,9 @@ def board(only: Owner | None = None) -> Board:
     )
 
 
-def _closing(look: Callable[[str], T], alias: str) -> T:
+def _closing(look: Callable[[], T], alias: str) -> T:
     try:
-        return look(alias)
+        return look()
     finally:
         connections[alias].close()
 

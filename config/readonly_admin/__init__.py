@@ -1,9 +1,8 @@
 """The read-only admin: one base class for every page, one section per owner. Imports nothing of the project's apps."""
 
 from config.readonly_admin.admin import Filter, Option, ReadOnlyAdmin, key_text
-from config.readonly_admin.keyset import page as keyset_page
 from config.readonly_admin.site import SECTIONS, OperatorSite, OwnerSection
-from config.readonly_admin.values import Age, Amount, Code, Document, Link, Reference, Span, State, Table, state_of
+from config.readonly_admin.values import Age, Amount, Code, Document, Lines, Link, Reference, Span, State, Table, state_of
 
 __all__ = [
     "SECTIONS",
@@ -12,6 +11,7 @@ __all__ = [
     "Code",
     "Document",
     "Filter",
+    "Lines",
     "Link",
     "OperatorSite",
     "Option",
@@ -22,6 +22,5 @@ __all__ = [
     "State",
     "Table",
     "key_text",
-    "keyset_page",
     "state_of",
 ]

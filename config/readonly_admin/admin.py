@@ -71,6 +71,10 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
     """Long columns that the list does not show, so it does not read them."""
     list_template: ClassVar[str] = "operator/list.html"
     row_template: ClassVar[str] = "operator/row.html"
+    tables_first: ClassVar[bool] = False
+    """Whether what belongs to a row matters more than its fields."""
+    headings: ClassVar[dict[str, str]] = {}
+    """Shorter words for fields."""
     related: ClassVar[tuple[str, ...]] = ()
     """Relations that the list shows; they are joined, never fetched row by row."""
     actions = None
@@ -169,6 +173,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
                 "title": self.title_of(row),
                 "groups": groups,
                 "tables": self.tables(row),
+                "tables_first": self.tables_first,
                 "list_url": self.list_url(),
                 "list_label": self.label,
                 **self.beside_row(row, request),
@@ -254,7 +259,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         return field if isinstance(field, Field) else None
 
     def _heading(self, name: str) -> str:
-        heading = str(label_for_field(name, self.model, self))
+        heading = self.headings.get(name) or str(label_for_field(name, self.model, self))
         return heading[:1].upper() + heading[1:]
 
     def _bar(

@@ -31,7 +31,6 @@ class OperatorSite(AdminSite):
 
     site_title = "Backbone"
     site_header = "Backbone"
-    enable_nav_sidebar = True
 
     def register(
         self,
@@ -74,8 +73,6 @@ class OperatorSite(AdminSite):
             "site_title": self.site_title,
             "site_header": self.site_header,
             "has_permission": self.has_permission(request),
-            "is_nav_sidebar_enabled": self.enable_nav_sidebar,
-            "is_popup": False,
             "sections": [section.navigation(request) for section in SECTIONS.values()],
             "now": timezone.now(),
         }

@@ -45,6 +45,14 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Two lines of one cell: what it is, and what belongs to it."""
+
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """A value that leads to its own page."""
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from config.readonly_admin.values import Age, Amount, Code, Document, Link, Reference, Span, State
+from config.readonly_admin.values import Age, Amount, Code, Document, Lines, Link, Reference, Span, State
 
 register = template.Library()
 NOTHING = mark_safe('<span class="nothing">—</span>')  # noqa: S308  (a constant)
@@ -131,6 +131,11 @@ def _(value: Code, now: datetime) -> str:
 @draw.register
 def _(value: Link, now: datetime) -> str:
     return format_html('<a href="{}">{}</a>', value.url, draw(value.value, now))
+
+
+@draw.register
+def _(value: Lines, now: datetime) -> str:
+    return format_html('{}<span class="second">{}</span>', draw(value.first, now), draw(value.second, now))
 
 
 @draw.register

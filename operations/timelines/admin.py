@@ -1,9 +1,11 @@
 """Operations, their timelines, and reservations that wait for their run, as the projector knows them."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Q
+from django.core.exceptions import BadRequest
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -20,9 +22,11 @@ from config.readonly_admin import (
     Reference,
     Span,
     key_text,
-    keyset_page,
 )
-from operations.timelines.models import LinkState, OperationSummary, PendingUnlinkedReservation, TimelineEntry
+from operations.projector.models import ActiveProjection
+from operations.timelines.models import LinkState, OperationSummary, PendingUnlinkedReservation
+from operations.timelines.reads import Entry, Position, timeline
+from outbox.contracts.first_release import PROJECTION_NAME
 
 PRODUCERS = frozenset(owner.name for owner in OWNERS if owner.produces)
 ENTRIES = 50
@@ -36,13 +40,21 @@ def event_link(producer: str, event_id: object) -> Any:
     return Link(event_id, reverse(f"{producer}:events_row", args=[str(event_id)]))
 
 
-class OperationAdmin(ReadOnlyAdmin):
+class ActiveVersionAdmin(ReadOnlyAdmin):
+    """Pages of the read model: rows of the active projection version only."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        pointer = ActiveProjection.objects.using(self.alias).filter(projection_name=PROJECTION_NAME)
+        return super().get_queryset(request).filter(projection_version=pointer.values("projection_version")[:1])
+
+
+class OperationAdmin(ActiveVersionAdmin):
     slug = "operations"
     label = "Operations"
     group = "Operations"
     position = 1
     about = "One row per run whose event was verified, latest first; open one for its timeline."
-    key = ("operation_id", "projection_version")
+    key = ("operation_id",)
     order = ("-id",)
     lookups = ("operation_id",)
     row_template = "operator/operation.html"
@@ -97,21 +109,24 @@ class OperationAdmin(ReadOnlyAdmin):
         return f"Operation {row.operation_id}"
 
     def beside_row(self, row: OperationSummary, request: HttpRequest) -> dict[str, Any]:
-        entries = TimelineEntry.objects.using(self.alias).filter(
-            operation_id=row.operation_id, projection_version=row.projection_version
-        )
-        page = keyset_page(entries, order=("occurred_at", "event_id"), cursor=request.GET.get("at", ""), size=ENTRIES)
+        page = timeline(row.operation_id, after=_position(request), limit=ENTRIES, using=self.alias)
         here = self.url_of(row)
         return {
-            "entries": [_entry(entry) for entry in page.rows],
-            "timeline_pages": {
-                "previous_url": f"{here}?at={page.previous}" if page.previous else None,
-                "next_url": f"{here}?at={page.next}" if page.next else None,
-            },
+            "entries": [_entry(entry) for entry in page.entries],
+            "first_url": here if "after" in request.GET else None,
+            "next_url": f"{here}?{urlencode({'after': str(page.next)})}" if page.next else None,
         }
 
 
-def _entry(entry: TimelineEntry) -> dict[str, Any]:
+def _position(request: HttpRequest) -> Position | None:
+    text = request.GET.get("after", "")
+    try:
+        return Position.parse(text) if text else None
+    except ValueError:
+        raise BadRequest("This page address is not one that a timeline made. Start from the operation.") from None
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
     return {
         "at": entry.occurred_at,
         "what": Code(entry.event_type),
@@ -131,13 +146,13 @@ def _states(pages: ReadOnlyAdmin) -> list[Option]:
     ]
 
 
-class UnlinkedAdmin(ReadOnlyAdmin):
+class UnlinkedAdmin(ActiveVersionAdmin):
     slug = "unlinked"
     label = "Unlinked reservations"
     group = "Operations"
     position = 2
     about = "Wallet reservations that arrived before their run, or contradict it. No operation is built from one alone."
-    key = ("event_id", "projection_version")
+    key = ("event_id",)
     order = ("-id",)
     deferred = ("event_envelope",)
     filters = (Filter("state", "State", _states),)

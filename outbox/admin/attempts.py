@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from config.readonly_admin import Code, Link, ReadOnlyAdmin, Span, State, Table, state_of
+from config.readonly_admin import Code, Lines, Link, ReadOnlyAdmin, Span, State, Table, state_of
 from outbox.models import (
     DeliveryAttemptFinish,
     DeliveryAttemptStart,
@@ -35,16 +35,21 @@ class AttemptAdmin(ReadOnlyAdmin):
     order = ("-event_id", "-destination", "-lease_token")
     lookups = ("event_id",)
     related = ("finish",)
-    list_display = ("delivery", "destination", "attempt_no", "started_at", "took", "outcome", "then", "error_code", "lease_owner")
+    list_display = ("delivery", "attempt_no", "started_at", "took", "end", "error_code", "lease_owner")
+    headings = {"attempt_no": "No.", "started_at": "Started", "lease_owner": "Worker", "lease_token": "Fencing token"}
     fieldsets = (
         ("Attempt", {"fields": ("attempt_id", "delivery", "destination", "attempt_no", "lease_token", "lease_owner")}),
         ("Start and finish", {"fields": ("started_at", "finished_at", "took", "outcome", "then", "retry_class")}),
         ("Error", {"fields": ("error_code", "error_text")}),
     )
 
-    @admin.display(description="event")
-    def delivery(self, row: DeliveryAttemptStart) -> Link:
-        return Link(row.event_id, self.sibling(OutboxDelivery).url_of_key(row.event_id, row.destination))
+    @admin.display(description="outcome")
+    def end(self, row: DeliveryAttemptStart) -> Any:
+        return Lines(self.outcome(row), self.then(row) or "")
+
+    @admin.display(description="delivery")
+    def delivery(self, row: DeliveryAttemptStart) -> Any:
+        return Link(Lines(row.event_id, f"to {row.destination}"), self.sibling(OutboxDelivery).url_of_key(row.event_id, row.destination))
 
     @admin.display(description="took")
     def took(self, row: DeliveryAttemptStart) -> Span:
@@ -103,7 +108,8 @@ class FailureAdmin(ReadOnlyAdmin):
     about = "Attempts that did not end in an acknowledgement, latest first."
     order = ("-finished_at", "-attempt_id")
     related = ("attempt",)
-    list_display = ("delivery", "destination", "number", "finished_at", "outcome", "then", "retry_class", "error_code", "text")
+    list_display = ("delivery", "number", "finished_at", "end", "error_code", "text")
+    headings = {"finished_at": "Finished"}
     fieldsets = (
         ("Failure", {"fields": ("delivery", "destination", "number", "finished_at", "outcome", "then", "retry_class")}),
         ("Error", {"fields": ("error_code", "text")}),
@@ -112,10 +118,15 @@ class FailureAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[DeliveryAttemptFinish]:
         return super().get_queryset(request).filter(~Q(outcome=Outcome.ACKNOWLEDGED))
 
-    @admin.display(description="event")
+    @admin.display(description="outcome")
+    def end(self, row: DeliveryAttemptFinish) -> Lines:
+        then = f"{self.then(row)} · {row.retry_class}" if row.retry_class else self.then(row)
+        return Lines(state_of(Outcome, row.outcome), then)
+
+    @admin.display(description="delivery")
     def delivery(self, row: DeliveryAttemptFinish) -> Link:
         start = row.attempt
-        return Link(start.event_id, self.sibling(OutboxDelivery).url_of_key(start.event_id, start.destination))
+        return Link(Lines(start.event_id, f"to {start.destination}"), self.sibling(OutboxDelivery).url_of_key(start.event_id, start.destination))
 
     @admin.display(description="destination")
     def destination(self, row: DeliveryAttemptFinish) -> str:

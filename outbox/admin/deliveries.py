@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.db.models import Q
 from django.utils import timezone
 
-from config.owners import consumer_for
-from config.readonly_admin import Code, Filter, Link, Option, ReadOnlyAdmin, Reference, State, Table
+from config.owners import consumer_for, owner_of_alias
+from config.readonly_admin import Code, Filter, Lines, Link, Option, ReadOnlyAdmin, Reference, State, Table
 from outbox.admin.attempts import HISTORY, AttemptAdmin
 from outbox.models import DeliveryAttemptStart, DeliverySetMember, DeliveryStatus, OutboxDelivery, OutboxEvent
 
@@ -24,9 +24,9 @@ def is_bound(destination: str) -> bool:
 
 def queues(pages: ReadOnlyAdmin) -> Sequence[Option]:
     """Pending and leased, per destination: the choices that the two partial indexes serve, in their order."""
-    members = DeliverySetMember.objects.using(pages.alias).values_list("destination", flat=True)
+    members = DeliverySetMember.objects.using(pages.alias).filter(event_type__in=owner_of_alias(pages.alias).events)
     options = []
-    for destination in members.distinct().order_by("destination"):
+    for destination in members.values_list("destination", flat=True).distinct().order_by("destination"):
         options.append(
             Option(
                 f"pending~{destination}",
@@ -55,7 +55,13 @@ class DeliveryAdmin(ReadOnlyAdmin):
     order = ("-event_id", "-destination")
     lookups = ("event_id",)
     filters = (Filter("queue", "Queue", queues),)
-    list_display = ("event_id", "destination", "event_type", "status", "attempt_count", "created_at", "next_step", "error")
+    tables_first = True
+    list_display = ("event_id", "what", "status", "attempt_count", "created_at", "next_step", "error")
+    headings = {
+        "attempt_count": "Attempts", "created_at": "Created", "last_attempt_at": "Last attempt",
+        "delivered_at": "Acknowledged", "status": "State", "lease_owner": "Worker", "lease_token": "Fencing token",
+        "last_error_code": "Code", "last_error_ref": "Sanitised error", "current_attempt_id": "Current attempt",
+    }  # fmt: skip
     fieldsets = (
         ("State", {"fields": ("status", "created_at", "next_step", "attempt_count", "last_attempt_at", "delivered_at")}),
         ("Lease", {"fields": ("lease_owner", "lease_expires_at", "lease_token", "current_attempt_id")}),
@@ -67,14 +73,18 @@ class DeliveryAdmin(ReadOnlyAdmin):
         ("Acknowledgement", {"fields": ("receipt_type", "receipt", "acknowledged_envelope")}),
     )  # fmt: skip
 
+    @admin.display(description="what")
+    def what(self, row: OutboxDelivery) -> Lines:
+        return Lines(Code(row.event_type), f"to {row.destination}")
+
     @admin.display(description="next step")
     def next_step(self, row: OutboxDelivery) -> Any:
         if row.status == DeliveryStatus.PENDING:
             if not is_bound(row.destination):
                 return AWAITING
-            return "due now" if row.available_at <= timezone.now() else ["due", row.available_at]
+            return "due now" if row.available_at <= timezone.now() else Lines("tried again", row.available_at)
         if row.status == DeliveryStatus.LEASED:
-            return ["lease ends", row.lease_expires_at]
+            return Lines("lease ends", row.lease_expires_at)
         return None
 
     @admin.display(description="last error")

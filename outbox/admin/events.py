@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from config.readonly_admin import Code, Document, Link, ReadOnlyAdmin, Reference, State, Table
+from config.readonly_admin import Code, Document, Lines, Link, ReadOnlyAdmin, Reference, State, Table
 from outbox.contracts.canonical import sha256_hex
 from outbox.models import OutboxDelivery, OutboxEvent
 
@@ -23,6 +23,7 @@ class EventAdmin(ReadOnlyAdmin):
     deferred = NOT_LISTED
     lookups = ("event_id", "aggregate_id")
     list_display = ("event_id", "event_type", "aggregate", "tenant", "created_at", "state")
+    headings = {"created_at": "Committed", "occurred_at": "Occurred", "published_at": "Published"}
     fieldsets = (
         ("Event", {"fields": ("state", "event_type", "schema_version", "aggregate", "tenant", "workspace_id", "project_id")}),
         ("Time", {"fields": ("occurred_at", "created_at", "published_at")}),
@@ -33,11 +34,11 @@ class EventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="aggregate")
     def aggregate(self, row: OutboxEvent) -> Any:
-        return [Code(row.aggregate_id), f"revision {row.aggregate_revision}"]
+        return Lines(Code(row.aggregate_id), f"revision {row.aggregate_revision}")
 
     @admin.display(description="tenant")
     def tenant(self, row: OutboxEvent) -> Any:
-        return [row.tenant_kind, Code(row.tenant_id)]
+        return Lines(Code(row.tenant_id), row.tenant_kind)
 
     @admin.display(description="state")
     def state(self, row: OutboxEvent) -> State:

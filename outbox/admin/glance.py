@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import connections
 
+from config.owners import Owner
 from outbox.admin.deliveries import is_bound
 from outbox.admin.quarantine import COUNT_CAP, GROUPS, Group
 
@@ -25,7 +26,7 @@ SELECT now(),
        (SELECT coalesce(json_agg(b), '[]') FROM (
             SELECT d.destination, p.number AS pending, p.due, p.oldest AS oldest_pending,
                    l.number AS leased, l.expired, l.oldest AS oldest_leased
-              FROM (SELECT DISTINCT destination FROM delivery_set_members) d
+              FROM (SELECT DISTINCT destination FROM delivery_set_members WHERE event_type = ANY(%(events)s::text[])) d
              CROSS JOIN LATERAL (
                     SELECT count(*) AS number, count(*) FILTER (WHERE available_at <= now()) AS due,
                            extract(epoch FROM min(created_at)) AS oldest
@@ -114,10 +115,10 @@ class Glance:
         return sum(self.failed)
 
 
-def glance(alias: str) -> Glance:
-    """Read it. Raises Django's database errors when the database gives no answer."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(GLANCE)
+def glance(owner: Owner) -> Glance:
+    """Read it, for the destinations of the owner's own events. Raises Django's database errors when the database gives no answer."""
+    with connections[owner.read_alias].cursor() as cursor:
+        cursor.execute(GLANCE, {"events": list(owner.events)})
         at, events, backlogs, quarantine, rates = cursor.fetchone()
     groups = tuple(_group(row) for row in quarantine)
     quarantined = Counter[str]()

@@ -10,7 +10,7 @@ from django.db import connections
 from django.db.models import Q
 from django.http import HttpRequest
 
-from config.readonly_admin import Code, Filter, Link, Option, ReadOnlyAdmin, State, Table
+from config.readonly_admin import Code, Filter, Lines, Link, Option, ReadOnlyAdmin, State, Table
 from outbox.models import DeliveryAttemptStart, OutboxDelivery, OutboxEvent, OutboxQuarantine
 
 COUNT_CAP = 10_000
@@ -101,12 +101,17 @@ class QuarantineAdmin(ReadOnlyAdmin):
     lookups = ("event_id",)
     filters = (Filter("group", "Group", by_group),)
     list_template = "operator/quarantine.html"
-    list_display = ("event_id", "event_type", "destination", "why", "detail", "quarantined_at")
+    list_display = ("event_id", "what", "why", "detail", "quarantined_at")
+    headings = {"quarantined_at": "Since", "acknowledged_at": "Acknowledged", "case_id": "Case"}
     fieldsets = (
         ("Quarantine", {"fields": ("why", "detail", "quarantined_at", "acknowledged_at", "case_id")}),
         ("Delivery", {"fields": ("event", "event_type", "schema_version", "delivery", "attempt")}),
         ("Evidence", {"fields": ("event_envelope_sha256", "event_envelope_digest_algorithm_version")}),
     )
+
+    @admin.display(description="what")
+    def what(self, row: OutboxQuarantine) -> Lines:
+        return Lines(Code(row.event_type), f"to {row.destination}")
 
     @admin.display(description="reason")
     def why(self, row: OutboxQuarantine) -> State:

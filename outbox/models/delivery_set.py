@@ -17,6 +17,13 @@ class DeliverySetStatus(models.TextChoices):
     RETIRED = "retired", "Retired: was active; its pending events still converge on it"
 
 
+TRANSITIONS: dict[DeliverySetStatus, dict[DeliverySetStatus, str]] = {
+    DeliverySetStatus.REGISTERED: {DeliverySetStatus.ACTIVE: "activate"},
+    DeliverySetStatus.ACTIVE: {DeliverySetStatus.RETIRED: "activate another version"},
+    DeliverySetStatus.RETIRED: {},
+}
+
+
 DIGEST_COVERS = """
     replace(NEW.definition, '"deliverySetDefinitionDigest":"' || NEW.delivery_set_definition_digest || '",', '')
 """

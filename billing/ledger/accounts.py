@@ -26,7 +26,7 @@ SELECT billing_account_id, tenant_id, currency, charge_source, price_book_name,
        set_config('enable_seqscan', 'off', true)
   FROM billing_accounts WHERE billing_account_id = ANY (%s) ORDER BY billing_account_id FOR NO KEY UPDATE
 """
-"""A session plans its foreign keys and guards once. Planned while a table was tiny, they would scan it whole ever after,
+"""A session plans its foreign keys and guards once. Planned while a table was tiny, they would go on to scan it whole,
 so no plan made in this transaction may."""
 
 

@@ -55,7 +55,7 @@ WITH given AS MATERIALIZED (
 )
 SELECT operation_id, set_config('enable_seqscan', 'off', true) FROM decided
 """
-"""A session plans its foreign keys and guards once. Planned while a table was tiny, they would scan it whole ever after,
+"""A session plans its foreign keys and guards once. Planned while a table was tiny, they would go on to scan it whole,
 so no plan made in this transaction may."""
 
 

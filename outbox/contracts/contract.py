@@ -102,6 +102,8 @@ class Contract(BaseModel, metaclass=ContractType):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
+        # NaN must reach the check that refuses it; the default would turn it into null on the way.
+        ser_json_inf_nan="constants",
     )
     __slots__ = ("_bytes", "_proven")
 
@@ -130,8 +132,8 @@ class Contract(BaseModel, metaclass=ContractType):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's own marker on a function
 
     def wire(self) -> dict[str, Any]:
-        """The JSON object, with absent optional fields left out."""
-        return self.model_dump(exclude_none=True)
+        """The JSON object, with absent optional fields left out: dicts, lists and scalars only."""
+        return self.model_dump(mode="json", exclude_none=True)
 
     def canonical(self) -> bytes:
         """RFC 8785 bytes. Raises `NotCanonicalSafe`."""

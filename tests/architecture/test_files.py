@@ -105,9 +105,10 @@ def test_no_signal_steers_the_flow_and_no_model_overrides_save() -> None:
             assert "django.contrib.contenttypes.fields.GenericForeignKey" not in imported, path
 
 
-def test_tests_neither_mock_nor_sleep_but_where_one_helper_polls_other_processes_until_a_deadline() -> None:
+def test_tests_neither_mock_nor_sleep() -> None:
     for path in python(below=("tests",)):
-        assert not _imports(path) & {"unittest.mock", "mock", "time.sleep"}, path
+        assert not _imports(path) & {"unittest.mock", "mock"}, path
         for node in ast.walk(ast.parse((ROOT / path).read_text())):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            assert called != "time.sleep" or path.name == "waiting.py", f"{path}:{getattr(node, 'lineno', 0)}"
+            # Helpers may poll other processes until a deadline; a test says what it waits for.
+            assert called != "time.sleep" or not path.name.startswith("test_"), f"{path}:{getattr(node, 'lineno', 0)}"

@@ -15,6 +15,7 @@ from outbox.contracts.envelope import (
     registered_payloads,
 )
 from outbox.contracts.examples import ENVELOPE
+from tests.contracts.shapes import Line, Note, note
 from tests.contracts.test_contract import changed
 
 pytestmark = pytest.mark.spec("O3", "O5")
@@ -45,6 +46,25 @@ pytestmark = pytest.mark.spec("O3", "O5")
 def test_an_envelope_that_is_not_exact_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ContractViolation):
         Envelope.parse(changed(ENVELOPE.canonical(), **fields))
+
+
+def test_a_payload_that_holds_a_sequence_travels_in_an_envelope() -> None:
+    payload = note().wire()
+    event = Envelope(**(dict(ENVELOPE) | {"payload": payload}))
+    assert Envelope.parse(event.canonical()).payload == payload
+    assert Note.from_wire(Envelope.parse(event.canonical()).payload) == note()
+
+
+def test_an_envelope_class_with_a_typed_payload_reads_and_writes_the_same_bytes() -> None:
+    class TypedEnvelope(Envelope):
+        payload: Line  # type: ignore[assignment]  # the point of the test
+
+    event = ENVELOPE.model_copy(update={"payload": {"count": 1, "name": "a"}})
+    read = TypedEnvelope.parse(event.canonical())
+    assert read.payload == Line(name="a", count=1)
+    assert read.model_copy().canonical() == event.canonical()
+    with pytest.raises(ContractViolation, match=r"payload\.count"):
+        TypedEnvelope.parse(changed(event.canonical(), payload={"count": 1.5, "name": "a"}))
 
 
 @pytest.mark.parametrize("bad", [1.5, float("nan"), 2**53, "a\x00", {"é": 1}])

@@ -182,9 +182,8 @@ class PendingUnlinkedReservation(models.Model):
         db_table = "pending_unlinked_reservations"
         verbose_name = "unlinked reservation"
         constraints = [
-            models.CheckConstraint(name="unlinked_state_closed", condition=Q(state__in=LinkState.values)),
             models.CheckConstraint(
-                name="unlinked_decided_with_its_run",
+                name="unlinked_state_closed",
                 condition=Q(state="pending", run_event_id=None, disagreements=None, decided_at=None)
                 | Q(state="linked", disagreements=None) & ~Q(run_event_id=None) & ~Q(decided_at=None)
                 | Q(state="mismatched", disagreements__regex=r"^[a-z_]+(,[a-z_]+)*$")

@@ -79,13 +79,12 @@ class RevisionGap(models.Model):
         db_table = "revision_gaps"
         verbose_name = "revision gap"
         constraints = [
-            models.CheckConstraint(name="revision_gap_state_closed", condition=Q(state__in=GapState.values)),
             models.CheckConstraint(
                 name="revision_gap_misses_something",
                 condition=Q(missing_from__gte=1, missing_from__lt=F("waiting_revision")),
             ),
             models.CheckConstraint(
-                name="revision_gap_resolved_when",
+                name="revision_gap_state_closed",
                 condition=Q(state="open", resolved_at=None) | Q(state="resolved") & ~Q(resolved_at=None),
             ),
             models.UniqueConstraint(

@@ -55,6 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = Demo(trace=chosen.trace, limit=chosen.limit, leave=chosen.exit) if chosen.mode == "demo" else None
     stop = StopRequest()
     try:
+        if wanted is not None:
+            wanted.check()
         return _run(stop, wanted)
     except Stopped:
         return 0 if wanted is None else 130

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from config.supervise.prepare import Steps
+from config.supervise.refused import Refused
 
 SHOWN = 10
 """Skipped rows that are named one by one."""
@@ -25,6 +26,13 @@ class Demo:
     trace: Path | None
     limit: int | None
     leave: bool
+
+    def check(self) -> None:
+        """Raise `Refused` for a trace that is no file or a limit that admits nothing."""
+        if self.trace is not None and not self.trace.is_file():
+            raise Refused(f"TRACE={self.trace} is no file. Name a CSV with TIMESTAMP,ContextTokens,GeneratedTokens.")
+        if self.limit is not None and self.limit < 1:
+            raise Refused(f"LIMIT={self.limit} replays nothing. Write 1 or more, or leave it out.")
 
     def run(self, *, steps: Steps, look: Callable[[], None], url: str, login: str) -> bool:
         """Replay, drain, verify, and print the summary; whether everything is admitted, delivered and proven."""

@@ -32,14 +32,14 @@ class Crew:
         self.environment = os.environ.copy() if environment is None else environment
         self._all: list[subprocess.Popen[str]] = []
 
-    def start(self, arguments: Sequence[str], **more: str) -> subprocess.Popen[str]:
-        """Start Python with `arguments`; `more` adds to the environment."""
+    def start(self, arguments: Sequence[str], *, quiet: bool = False, **more: str) -> subprocess.Popen[str]:
+        """Start Python with `arguments`; `more` adds to the environment. What a quiet one says is not kept."""
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=ROOT,
             env={**self.environment, **SHORT_LEASE, **more},
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if quiet else subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             preexec_fn=_die_with_parent,  # noqa: PLW1509  # one system call, loaded before
@@ -47,9 +47,9 @@ class Crew:
         self._all.append(process)
         return process
 
-    def dispatcher(self, **more: str) -> subprocess.Popen[str]:
+    def dispatcher(self, *, quiet: bool = False, **more: str) -> subprocess.Popen[str]:
         """A dispatcher of core."""
-        return self.start(DISPATCH, **more)
+        return self.start(DISPATCH, quiet=quiet, **more)
 
     def end(self) -> None:
         """Kill whatever still runs."""
@@ -71,8 +71,18 @@ def killed(process: subprocess.Popen[str]) -> None:
     assert process.returncode == -signal.SIGKILL, output
 
 
+def drains_on_sigterm(process: subprocess.Popen[str]) -> bool:
+    """Whether the process has come so far that it handles SIGTERM, or has ended."""
+    if process.poll() is not None:
+        return True
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught & 1 << (signal.SIGTERM - 1))
+
+
 def ended(process: subprocess.Popen[str]) -> str:
     """SIGTERM, a clean exit, and everything it said."""
+    until(lambda: drains_on_sigterm(process))
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output

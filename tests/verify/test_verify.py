@@ -375,14 +375,11 @@ def test_every_check_has_a_test_that_breaks_it() -> None:
 
 
 def test_a_receipt_of_an_unknown_event_is_reported_with_everything_that_misses_the_event() -> None:
-    tamper(
-        "core", "DELETE FROM outbox_deliveries WHERE event_id IN (SELECT event_id FROM pending_unlinked_reservations)"
-    )
-    assert tamper(
-        "core",
-        "DELETE FROM outbox_events WHERE event_id IN (SELECT event_id FROM pending_unlinked_reservations)",
-    )
-    assert "receipt_event" in failing()
+    unlinked = "WHERE event_id IN (SELECT event_id FROM pending_unlinked_reservations)"
+    deliveries, events = f"DELETE FROM outbox_deliveries {unlinked}", f"DELETE FROM outbox_events {unlinked}"
+    with undone("core", f"{deliveries}; {events}"):
+        assert tamper("core", deliveries, events) == 2
+        assert "receipt_event" in failing()
 
 
 def test_the_command_answers_json_and_its_exit_code_is_the_verdict(

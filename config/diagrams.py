@@ -5,7 +5,7 @@ A page holds `<!-- generated: NAME -->` … `<!-- end -->`; what stands between 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -57,8 +57,12 @@ def with_diagrams(page: str) -> str:
             marks = re.compile(rf"(<!-- generated: {diagram.name} -->\n).*?(<!-- end -->)", re.DOTALL)
             if not marks.search(text):
                 raise MarkMissing(f"{page}, {diagram.name}: {MarkMissing.__doc__}")
-            text = marks.sub(lambda found, body=render(diagram): f"{found[1]}{body}\n{found[2]}", text)  # type: ignore[misc]  # the default binds the loop's value
+            text = marks.sub(_between(render(diagram)), text)
     return text
+
+
+def _between(body: str) -> Callable[[re.Match[str]], str]:
+    return lambda found: f"{found[1]}{body}\n{found[2]}"
 
 
 def pages() -> list[str]:

@@ -18,7 +18,8 @@ from psycopg import sql
 from config.databases import address_of, role_password
 from config.owners import Owner, Role
 
-SESSION_TABLES = ("auth_user", "django_session")
+KEY_LOOKUPS = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+"""The dispatcher touches batches of rows by key, whatever the statistics of a queue say when they are taken."""
 SESSION_AGES = (Path(__file__).resolve().parent / "sql" / "session_ages.sql").read_bytes()
 """Only an administrator's function can tell how old other roles' transactions are; the read role may call it."""
 
@@ -52,7 +53,7 @@ def _create_role(server: psycopg.Connection, owner: Owner, role: Role, *, databa
             "{} ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS PASSWORD {}"
         ).format(sql.SQL("ALTER" if known else "CREATE"), name, sql.Literal(role_password(owner, role)))
     )
-    for setting, value in _timeouts(role).items():
+    for setting, value in _session_settings(role).items():
         server.execute(
             sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}").format(
                 name, sql.Identifier(database), sql.Identifier(setting), sql.Literal(value)
@@ -60,14 +61,14 @@ def _create_role(server: psycopg.Connection, owner: Owner, role: Role, *, databa
         )
 
 
-def _timeouts(role: Role) -> dict[str, str]:
+def _session_settings(role: Role) -> dict[str, str]:
     if role is Role.SCHEMA:
         return {}
     return {
         "statement_timeout": f"{settings.DATABASE_STATEMENT_TIMEOUT[role.value] * 1000:.0f}ms",
         "lock_timeout": f"{settings.DATABASE_LOCK_TIMEOUT * 1000:.0f}ms",
         "idle_in_transaction_session_timeout": f"{settings.DATABASE_IDLE_IN_TRANSACTION_TIMEOUT * 1000:.0f}ms",
-    }
+    } | (KEY_LOOKUPS if role is Role.DISPATCH else {})
 
 
 def _database_grants(owner: Owner, name: str) -> Iterator[sql.Composed]:

@@ -22,7 +22,7 @@ WITH held AS MATERIALIZED (
     SELECT d.event_id, d.destination
       FROM unnest(%s::uuid[], %s::text[], %s::uuid[], %s::bigint[]) h (event_id, destination, attempt_id, token)
       JOIN outbox_deliveries d ON d.event_id = h.event_id AND d.destination = h.destination
-     WHERE d.current_attempt_id = h.attempt_id AND d.lease_token = h.token AND d.lease_owner IS NOT NULL
+     WHERE d.current_attempt_id = h.attempt_id AND d.lease_token = h.token AND coalesce(d.lease_owner, '') <> ''
      ORDER BY d.event_id, d.destination FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE outbox_deliveries d
@@ -34,7 +34,7 @@ STILL_MINE = """
 SELECT h.attempt_id::text
   FROM unnest(%s::uuid[], %s::text[], %s::uuid[], %s::bigint[]) h (event_id, destination, attempt_id, token)
   JOIN outbox_deliveries d ON d.event_id = h.event_id AND d.destination = h.destination
- WHERE d.current_attempt_id = h.attempt_id AND d.lease_token = h.token AND d.lease_owner IS NOT NULL
+ WHERE d.current_attempt_id = h.attempt_id AND d.lease_token = h.token AND coalesce(d.lease_owner, '') <> ''
 """
 
 

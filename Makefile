@@ -61,7 +61,7 @@ check-coverage: $(TOOLS)
 
 check-rules: # promtool proves them; REQUIRE_PROMTOOL=1 makes its absence an error
 	@if command -v promtool >/dev/null; then \
-		promtool check rules deploy/prometheus/*.rules.yaml && promtool test rules deploy/prometheus/*.test.yaml; \
+		promtool check rules deploy/prometheus/*.rules.yml && promtool test rules deploy/prometheus/tests/*.yml; \
 	elif [ "$(REQUIRE_PROMTOOL)" = 1 ]; then \
 		echo "promtool is missing; Debian has it in the package prometheus." >&2; exit 1; \
 	else echo "promtool is not installed: the alert rules were not tested."; fi

@@ -16,6 +16,10 @@ def find_operations(alias: str, text: str) -> list[Table]:
 def _row(hit: Hit) -> tuple[object, ...]:
     section, found_as = SECTIONS["core"], state_of(IdentifierKind, hit.kind).label
     if hit.operation_id is not None:
-        return Link(hit.operation_id, section.row_url("operations", hit.operation_id)), found_as, State("linked", "operation")
+        return (
+            Link(hit.operation_id, section.row_url("operations", hit.operation_id)),
+            found_as,
+            State("linked", "operation"),
+        )
     state = state_of(LinkState, hit.unlinked_state) if hit.unlinked_state else None
     return Link(f"unlinked reservation {hit.event_id}", section.row_url("unlinked", hit.event_id)), found_as, state

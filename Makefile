@@ -18,7 +18,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test check fix bench soak requirements check-all \
-	check-lint check-format check-types check-walls check-migrations check-contracts check-coverage check-rules
+	check-lint check-format check-types check-walls check-migrations check-contracts check-diagrams check-coverage check-rules
 
 help: ## Show what there is to run
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | while IFS='|' read -r name text; do \
@@ -36,7 +36,7 @@ test: $(TOOLS) ## Run the tests (ARGS='tests/outbox -k claim' WORKERS=2)
 check: $(TOOLS) ## Lint, format, types, walls, migrations, contracts, coverage, alert rules; changes nothing
 	@$(MAKE) --no-print-directory --keep-going check-all
 
-check-all: check-lint check-format check-types check-walls check-migrations check-contracts check-coverage check-rules
+check-all: check-lint check-format check-types check-walls check-migrations check-contracts check-diagrams check-coverage check-rules
 
 check-lint: $(TOOLS)
 	$(PY) -m ruff check .
@@ -56,6 +56,9 @@ check-migrations: $(TOOLS)
 check-contracts: $(TOOLS)
 	$(PY) manage.py contracts --check
 
+check-diagrams: $(TOOLS)
+	$(PY) manage.py diagrams --check
+
 check-coverage: $(TOOLS)
 	$(PY) -m tests.coverage_table --check
 
@@ -70,6 +73,7 @@ fix: $(TOOLS) ## Format, apply safe lint fixes, write what is generated
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 	$(PY) manage.py contracts
+	$(PY) manage.py diagrams
 	$(PY) -m tests.coverage_table
 
 bench: $(TOOLS) ## Drain preloaded backlogs beside peers, print a table, write JSON

@@ -16,6 +16,7 @@ from django.db.models import Model
 from psycopg import sql
 
 from config.databases import address_of, role_password
+from config.migrate import labels_of
 from config.owners import Owner, Role
 
 KEY_LOOKUPS = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
@@ -145,7 +146,7 @@ def _dispatch_grants(model: type[Model], table: str, role: str) -> Iterator[str]
 
 def models_of(owner: Owner) -> Iterator[type[Model]]:
     """Every model with a managed table in the owner's database, many-to-many tables included."""
-    labels = {*owner.apps, *(("outbox",) if owner.produces else ())}
+    labels = labels_of(owner)
     for config in apps.get_app_configs():
         if config.label in labels:
             for model in config.get_models(include_auto_created=True):

@@ -3,9 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from config.migrate import migrate
 from config.owners import OWNERS, Owner, owner_named
 from config.provision import grant_tables, provision
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def _migrate(self, owner: Owner, *, delivery_set: bool, verbosity: int) -> None:
         provisioned = provision(owner)
-        call_command("migrate", database=owner.schema_alias, interactive=False, verbosity=max(0, verbosity - 1))
+        migrate(owner)
         grant_tables(owner)
         if owner.produces and delivery_set:
             from outbox.register import activate, register_first_release

@@ -76,8 +76,10 @@ def confirm_holds(holds: Sequence[AdmittedHold]) -> list[SettleAnswer]:
     with translated_transaction():
         with connections[ALIAS].cursor() as cursor:
             cursor.execute(CONFIRM, [orjson.dumps(rows).decode()])
-            if cursor.rowcount == len(holds):
-                return [Confirmed(operation_id=hold.operation_id) for hold in holds]
+            confirmed = cursor.rowcount
+        reach("admission.confirm_before_commit")
+        if confirmed == len(holds):
+            return [Confirmed(operation_id=hold.operation_id) for hold in holds]
         standing = _standing([hold.operation_id for hold in holds])
     return [_how_confirmed(hold, standing.get(hold.operation_id)) for hold in holds]
 

@@ -72,6 +72,7 @@ class AccountAdmin(ReadOnlyAdmin):
         pages = self.sibling(LedgerPosting)
         postings = LedgerPosting.objects.using(self.alias).filter(billing_account_id=row.billing_account_id)
         latest = list(postings.order_by("-posted_at", "-reference")[:LATEST])
+        pages.prepare(latest)
         table = pages.table(latest, title="Latest postings", empty="No money has moved.")
         return [Table("Balances", ("Ledger account", "Balance", "Meaning"), balances), table]
 
@@ -97,7 +98,8 @@ class PostingAdmin(ReadOnlyAdmin):
     order = ("-posted_at", "-reference")
     filters = (Filter("account", "Account", find=_of_account),)
     lookups = ("reference",)
-    list_display = ("reference", "kind", "account", "entry_count", "posted_at")
+    list_display = ("reference", "kind", "moved", "account", "posted_at")
+    headings = {"posted_at": "Posted", "entry_count": "Entries", "content_sha256": "Content SHA-256"}
     fieldsets = (
         ("Posting", {"fields": ("kind", "account", "charge_source", "posted_at", "entry_count", "content_sha256")}),
     )
@@ -105,6 +107,22 @@ class PostingAdmin(ReadOnlyAdmin):
     @admin.display(description="account")
     def account(self, row: LedgerPosting) -> Link:
         return Link(Code(row.billing_account_id), self.sibling(BillingAccount).url_of_key(row.billing_account_id))
+
+    @admin.display(description="amount")
+    def moved(self, row: LedgerPosting) -> list[Amount]:
+        totals: dict[str, int] = getattr(row, "moved_picos", {})
+        return [Amount(picos, currency) for currency, picos in totals.items()]
+
+    def prepare(self, rows: Sequence[LedgerPosting]) -> None:
+        credits = LedgerEntry.objects.using(self.alias).filter(
+            posting_id__in=[row.reference for row in rows], amount_picos__gt=0
+        )
+        moved: dict[str, dict[str, int]] = {row.reference: {} for row in rows}
+        for reference, currency, picos in credits.values_list("posting_id", "currency", "amount_picos"):
+            totals = moved[reference]
+            totals[currency] = totals.get(currency, 0) + int(picos)
+        for row in rows:
+            row.moved_picos = moved[row.reference]  # type: ignore[attr-defined]  # read by `moved`
 
     def title_of(self, row: LedgerPosting) -> str:
         return f"{state_of(PostingKind, row.kind).label} {row.reference}"

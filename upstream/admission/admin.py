@@ -59,6 +59,7 @@ class RunAdmin(ReadOnlyAdmin):
     related = ("wallet_reservation", "manifest")
     deferred = ("manifest__candidate",)
     list_display = ("run_id", "tenant", "operation_code", "held", "admitted_at")
+    headings = {"run_event": "run.created", "wallet_event": "wallet.reserved", "admitted_at": "Admitted"}
     fieldsets = (
         ("Run", {"fields": ("admitted_at", "tenant", "workspace_id", "project_id", "operation_code", "timeline")}),
         ("Wallet reservation", {"fields": ("reservation", "held", "account")}),

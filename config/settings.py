@@ -236,6 +236,8 @@ LOGGING = logging.settings_for(
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
+DJANGO_STRUCTLOG_USER_ID_FIELD = ""
+"""The admin's door names the operator; a request that needs no login asks no database for one."""
 METRICS_NETWORKS = networks("METRICS_NETWORKS", "127.0.0.0/8,::1/128")
 """From where /metrics may be read; a request that came through a proxy is never one of them."""
 WORKER_METRICS_PORT = environment.integer("WORKER_METRICS_PORT", 0, low=0, high=65535)

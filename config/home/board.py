@@ -90,7 +90,7 @@ def board(only: Owner | None = None) -> Board:
                 f"{backlog.waiting:,}" if not backlog.capped else f"more than {BACKLOG_CAP:,}",
                 _tone(backlog.bound, backlog.oldest, now),
                 state.links["deliveries"] + f"?queue=pending~{backlog.destination}",
-                "" if backlog.bound else "awaiting consumer",
+                "" if backlog.bound else "awaiting consumer" if backlog.waiting else "no consumer bound",
                 max((now - backlog.oldest).total_seconds(), 0.0) if backlog.oldest else None,
             )
             for state, backlog in backlogs

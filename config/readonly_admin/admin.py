@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import flatten_fieldsets, label_for_field, quote, unquote
-from django.core.exceptions import FieldDoesNotExist, PermissionDenied, ValidationError
+from django.core.exceptions import BadRequest, FieldDoesNotExist, PermissionDenied, ValidationError
 from django.db.models import Field, Model, Q, QuerySet, UUIDField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -124,6 +124,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
     def list_view(self, request: HttpRequest) -> HttpResponse:
         """One page of the list."""
         self._ensure_may_view(request)
+        if any("\x00" in value for value in request.GET.values()):
+            raise BadRequest("U+0000 stands in no identifier.")
         queryset, order = self.get_queryset(request).defer(*self.deferred), self.order
         chosen: dict[str, str] = {}
         bars = []
@@ -140,6 +142,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
             chosen["q"] = text
             queryset = queryset.filter(self._exactly(text))
         page = keyset.page(queryset, order=order, cursor=request.GET.get("at", ""), size=PAGE_SIZE)
+        self.prepare(page.rows)
         return self.answer(
             request,
             self.list_template,
@@ -185,8 +188,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         parts = [unquote(part) for part in key.split("~")]
         fields = self._key_fields()
         try:
-            if len(parts) != len(fields):
-                raise ValidationError("another number of parts")
+            if len(parts) != len(fields) or "\x00" in "".join(parts):
+                raise ValidationError("no key of ours")
             values = {field.attname: field.to_python(part) for field, part in zip(fields, parts, strict=True)}
         except (ValidationError, ValueError):
             raise Http404(f"No {self.opts.verbose_name} has this key.") from None
@@ -202,6 +205,9 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
     def tables(self, row: Any) -> Sequence[Table]:
         """What belongs to a row, below it."""
         return ()
+
+    def prepare(self, rows: Sequence[Any]) -> None:
+        """Read at once what the columns of a page need beside their rows, never row by row."""
 
     def beside_list(self, request: HttpRequest) -> dict[str, Any]:
         """More for the template of the list."""
@@ -259,8 +265,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         return field if isinstance(field, Field) else None
 
     def _heading(self, name: str) -> str:
-        heading = self.headings.get(name) or str(label_for_field(name, self.model, self))
-        return heading[:1].upper() + heading[1:]
+        heading = str(label_for_field(name, self.model, self))
+        return self.headings.get(name) or heading[:1].upper() + heading[1:]
 
     def _bar(
         self, bar: Filter, options: Sequence[Option], chosen: Option | None, query: dict[str, str]

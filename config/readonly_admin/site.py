@@ -7,6 +7,7 @@ database that cannot be reached is a page that says so.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import structlog
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ImproperlyConfigured
@@ -54,6 +55,7 @@ class OperatorSite(AdminSite):
             try:
                 if not self.has_permission(request):
                     return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+                structlog.contextvars.bind_contextvars(user_id=request.user.pk)
                 return view(request, *args, **kwargs)
             except (OperationalError, InterfaceError, ProgrammingError) as error:
                 return self.unavailable(request, error)

@@ -12,8 +12,8 @@ from outbox.models import (
     DeliveryAttemptFinish,
     DeliveryAttemptStart,
     Disposition,
-    Outcome,
     OutboxDelivery,
+    Outcome,
 )
 
 HISTORY = 200
@@ -45,7 +45,8 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     @admin.display(description="outcome")
     def end(self, row: DeliveryAttemptStart) -> Any:
-        return Lines(self.outcome(row), self.then(row) or "")
+        followed = " · ".join(filter(None, (self.then(row), self.retry_class(row))))
+        return Lines(self.outcome(row), followed or "no finish yet")
 
     @admin.display(description="delivery")
     def delivery(self, row: DeliveryAttemptStart) -> Any:
@@ -81,6 +82,11 @@ class AttemptAdmin(ReadOnlyAdmin):
         finish = finish_of(row)
         return Code(finish.normalized_error_code) if finish and finish.normalized_error_code else None
 
+    @admin.display(description="error")
+    def error(self, row: DeliveryAttemptStart) -> Lines | None:
+        code = self.error_code(row)
+        return Lines(code, self.error_text(row)) if code else None
+
     @admin.display(description="sanitised error")
     def error_text(self, row: DeliveryAttemptStart) -> str | None:
         finish = finish_of(row)
@@ -91,11 +97,11 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     def history(self, rows: Sequence[DeliveryAttemptStart], *, total: int) -> Table:
         """The attempts of one delivery in their order."""
-        names = ("started_at", "took", "outcome", "then", "retry_class", "error_code", "error_text", "lease_owner")
+        names = ("started_at", "took", "end", "error", "lease_owner")
         cells = tuple(
             (Link(row.attempt_no, self.url_of(row)), *(self.cell(row, name) for name in names)) for row in rows[:HISTORY]
         )
-        headings = ("No.", "Started", "Took", "Outcome", "Then", "Retry class", "Error", "Sanitised error", "Worker")
+        headings = ("No.", "Started", "Took", "Outcome, and what followed", "Error", "Worker")
         note = f"the first {HISTORY} of {total:,}" if len(rows) > HISTORY else ""
         return Table("Attempts", headings, cells, "No attempt was started.", note)
 

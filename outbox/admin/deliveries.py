@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
 from django.db.models import Q
+from django.http import HttpRequest
 from django.utils import timezone
 
 from config.owners import consumer_for, owner_of_alias

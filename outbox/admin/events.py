@@ -9,7 +9,7 @@ from config.readonly_admin import Code, Document, Lines, Link, ReadOnlyAdmin, Re
 from outbox.contracts.canonical import sha256_hex
 from outbox.models import OutboxDelivery, OutboxEvent
 
-NOT_LISTED = ("event_envelope", "event_payload")
+NOT_LISTED = ("event_envelope",)
 """Long columns that no list shows."""
 
 

@@ -7,14 +7,17 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.contrib.auth import get_permission_codename
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.auth.password_validation import validate_password
+from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, transaction
 
 from config.owners import OWNERS
 from config.password_hasher import KeptPassword
+from config.readonly_admin import SECTIONS
 
 GROUP = "operators"
 """Holds every view permission and no other."""
@@ -75,7 +78,21 @@ def _set(name: str, password: str, *, alias: str) -> bool:
         user.set_password(password)
     user.save(using=alias)
     group, _ = Group.objects.using(alias).get_or_create(name=GROUP)
-    group.permissions.set(Permission.objects.using(alias).filter(codename__startswith="view_"))
+    group.permissions.set(_may_view(alias))
     user.groups.set([group])
     user.user_permissions.clear()
     return made
+
+
+def _may_view(alias: str) -> list[Permission]:
+    """The view permission of every page there is; those of tables in other databases no migration makes."""
+    found = []
+    for model in {model for section in SECTIONS.values() for model in section._registry}:
+        kind = ContentType.objects.db_manager(alias).get_for_model(model, for_concrete_model=False)
+        permission, _ = Permission.objects.using(alias).get_or_create(
+            content_type=kind,
+            codename=get_permission_codename("view", model._meta),
+            defaults={"name": f"Can view {model._meta.verbose_name}"},
+        )
+        found.append(permission)
+    return found

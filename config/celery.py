@@ -6,7 +6,7 @@ from celery import Celery
 from celery.signals import setup_logging, worker_init, worker_process_init, worker_shutting_down
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
-from outbox import drain
+from outbox import collector, drain
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -48,10 +48,11 @@ def count_worker(**kwargs: object) -> None:
 
 
 @worker_process_init.connect
-def close_inherited_connections(**kwargs: object) -> None:
+def start_afresh(**kwargs: object) -> None:
     """A forked worker opens connections of its own; the parent's sockets are not shared."""
     from django.db import connections
 
+    collector.settle_in()
     for connection in connections.all(initialized_only=True):
         connection.inc_thread_sharing()
         connection.connection = None

@@ -93,9 +93,7 @@ OWNERS: tuple[Owner, ...] = (
         alias="default",
         apps=("contenttypes", "auth", "sessions", "admin", "admission", "projector", "timelines"),
         events=("run.created@2.0", "wallet.reserved@2.0"),
-        consumers=(
-            Consumer("core_operations", "operations_projector", "operations.projector.consumer.consume"),
-        ),
+        consumers=(Consumer("core_operations", "operations_projector", "operations.projector.consumer.consume"),),
         has_sessions=True,
     ),
     Owner(
@@ -104,9 +102,7 @@ OWNERS: tuple[Owner, ...] = (
         apps=(),
         events=("execution.attempt-eligibility.finalized@1", "execution.run-finalization.closed@1"),
     ),
-    Owner(
-        name="gateway", alias="gateway", apps=(), events=("gateway.evidence-availability.current-changed@1",)
-    ),
+    Owner(name="gateway", alias="gateway", apps=(), events=("gateway.evidence-availability.current-changed@1",)),
     Owner(
         name="metering",
         alias="metering",

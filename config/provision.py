@@ -111,6 +111,7 @@ def table_grants(owner: Owner) -> Iterator[str]:
             yield from _dispatch_grants(model, table, roles[Role.DISPATCH])
     if Role.DISPATCH in roles:
         yield f"GRANT EXECUTE ON FUNCTION outbox_publish(uuid[]) TO {roles[Role.DISPATCH]}"
+        yield f"GRANT EXECUTE ON FUNCTION event_payload(outbox_events) TO {everyone}"
     if Role.SESSION in roles:
         session = roles[Role.SESSION]
         yield f"GRANT SELECT ON auth_user, django_session, django_content_type, auth_permission TO {session}"

@@ -22,6 +22,7 @@ from outbox.contracts.delivery import RetryClass
 from outbox.deliver import retry
 from outbox.retry import NOT_THE_EVENT, policy
 from outbox.rows import Ack, Claimed, Quarantine, Retry, Settlement
+from outbox.text_array import texts, words
 
 log = structlog.get_logger("outbox.settle")
 
@@ -144,7 +145,7 @@ def _settle_once(connection: psycopg.Connection[tuple[Any, ...]], settlement: Se
             settled.acknowledged = len(acknowledged)
             changed |= acknowledged
             if acknowledged:
-                cursor.execute(PUBLISH, [_array(sorted(acknowledged))])
+                cursor.execute(PUBLISH, [words(sorted(acknowledged))])
                 verdicts = dict(cursor.fetchall())
                 settled.complete = verdicts.get("complete", 0)
                 settled.not_complete = verdicts.get("not_complete", 0)
@@ -205,10 +206,10 @@ def _exhaust(connection: psycopg.Connection[tuple[Any, ...]], settlement: Settle
         cursor.execute(
             SPENT,
             [
-                _array([entry.claimed.event_id for entry in suspects]),
-                _array([entry.claimed.attempt_id for entry in suspects]),
-                _array([entry.retry_class for entry in suspects]),
-                _array([str(limits[entry.retry_class]) for entry in suspects]),
+                words([entry.claimed.event_id for entry in suspects]),
+                words([entry.claimed.attempt_id for entry in suspects]),
+                texts([entry.retry_class for entry in suspects]),
+                words([str(limits[entry.retry_class]) for entry in suspects]),
                 destination,
                 sorted(NOT_THE_EVENT),
             ],
@@ -220,22 +221,11 @@ def _exhaust(connection: psycopg.Connection[tuple[Any, ...]], settlement: Settle
         settlement.quarantines.append(Quarantine(entry.claimed, "attempts_exhausted", detail, entry.retry_class))
 
 
-def _array(values: Sequence[str]) -> str:
-    """A PostgreSQL array as text: cheaper to send than a list of Python objects. Values are quoted where needed."""
-    return "{" + ",".join(_quoted(value) for value in values) + "}"
-
-
-def _quoted(value: str) -> str:
-    if value and value.replace("-", "").isalnum() and value.isascii() and value.lower() != "null":
-        return value
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def _fence(rows: Sequence[Claimed]) -> list[object]:
     return [
-        _array([row.event_id for row in rows]),
-        _array([row.attempt_id for row in rows]),
-        _array([str(row.lease_token) for row in rows]),
+        words([row.event_id for row in rows]),
+        words([row.attempt_id for row in rows]),
+        words([str(row.lease_token) for row in rows]),
     ]
 
 
@@ -243,9 +233,9 @@ def _ack_values(acks: Sequence[Ack], destination: str) -> list[object]:
     member = acks[0].claimed.member
     return [
         *_fence([ack.claimed for ack in acks]),
-        _array([ack.receipt.ref for ack in acks]),
-        _array([ack.receipt.digest for ack in acks]),
-        _array([ack.claimed.envelope_sha256 for ack in acks]),
+        texts([ack.receipt.ref for ack in acks]),
+        words([ack.receipt.digest for ack in acks]),
+        words([ack.claimed.envelope_sha256 for ack in acks]),
         member.consumer_name,
         member.expected_receipt_type,
         acks[0].receipt.schema_version,
@@ -257,10 +247,10 @@ def _ack_values(acks: Sequence[Ack], destination: str) -> list[object]:
 def _retry_values(retries: Sequence[Retry], destination: str) -> list[object]:
     return [
         *_fence([entry.claimed for entry in retries]),
-        _array([entry.retry_class for entry in retries]),
-        _array([entry.code for entry in retries]),
-        _array([entry.detail for entry in retries]),
-        _array([f"{entry.delay:.6f}" for entry in retries]),
+        texts([entry.retry_class for entry in retries]),
+        texts([entry.code for entry in retries]),
+        texts([entry.detail for entry in retries]),
+        words([f"{entry.delay:.6f}" for entry in retries]),
         destination,
     ]
 
@@ -268,9 +258,9 @@ def _retry_values(retries: Sequence[Retry], destination: str) -> list[object]:
 def _quarantine_values(quarantines: Sequence[Quarantine], destination: str) -> list[object]:
     return [
         *_fence([entry.claimed for entry in quarantines]),
-        _array([entry.retry_class or "" for entry in quarantines]),
-        _array([entry.code for entry in quarantines]),
-        _array([entry.detail for entry in quarantines]),
+        texts([entry.retry_class or "" for entry in quarantines]),
+        texts([entry.code for entry in quarantines]),
+        texts([entry.detail for entry in quarantines]),
         destination,
         destination,
     ]

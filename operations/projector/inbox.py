@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db import connections, transaction
-from django.db.backends.utils import CursorWrapper
+from django.db import transaction
 
 from config.owners import owner_named
 from operations.projector import statements
@@ -18,13 +17,14 @@ from operations.projector.contracts import CONSUMER_NAME
 from operations.projector.examine import Examined, Refusal
 from operations.projector.issue_receipt import acknowledge, issue
 from operations.projector.revisions import Course, course
-from operations.text_array import texts, words
 from operations.timelines.fact import Part
 from operations.timelines.project import project
 from outbox import steps
 from outbox.contracts.canonical import DIGEST_ALGORITHM
 from outbox.contracts.contract import timestamp
 from outbox.contracts.delivery import NonRetryable, Retryable, RetryClass, Verdict
+from outbox.raw import Cursor, raw_cursor
+from outbox.text_array import texts, words
 
 CORE = owner_named("core")
 ALIAS = CORE.alias
@@ -46,7 +46,7 @@ def apply(events: Sequence[Examined]) -> Verdicts:
 
     Raises `Overtaken`, `SourceConflict`, `OperationTaken` or a database error; then nothing was applied.
     """
-    with transaction.atomic(using=ALIAS, durable=True), connections[ALIAS].cursor() as cursor:
+    with transaction.atomic(using=ALIAS, durable=True), raw_cursor(ALIAS) as cursor:
         verdicts = _Inbox(cursor, events).run()
         steps.reach("in_inbox")
     steps.reach("inbox_committed")
@@ -54,7 +54,7 @@ def apply(events: Sequence[Examined]) -> Verdicts:
 
 
 class _Inbox:
-    def __init__(self, cursor: CursorWrapper, events: Sequence[Examined]) -> None:
+    def __init__(self, cursor: Cursor, events: Sequence[Examined]) -> None:
         first = events[0]
         definition = first.request.member.definition
         self.cursor = cursor
@@ -75,7 +75,8 @@ class _Inbox:
 
     def run(self) -> Verdicts:
         self.cursor.execute(statements.OPEN)
-        applied_at = timestamp(self.cursor.fetchone()[0])
+        [(now, *_)] = self.cursor.fetchall()
+        applied_at = timestamp(now)
         unseen = self._answer_repeated(self.events)
         if unseen:
             courses, existing = self._lock(unseen)
@@ -169,7 +170,7 @@ class _Inbox:
                 envelopes=texts([request.envelope.decode() for request in requests]),
             )
             self._execute(statements.COUNT_SOURCES, event_ids=columns["event_ids"], digests=columns["digests"])
-            if self.cursor.fetchone()[0] != len(requests):
+            if self.cursor.fetchall() != [(len(requests),)]:
                 raise SourceConflict(SourceConflict.__doc__)
         issued = [issue(request, build=self.build, applied_at=applied_at) for request in requests]
         stored = self._execute(

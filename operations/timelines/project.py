@@ -9,24 +9,21 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from django.db.backends.utils import CursorWrapper
-
-from operations.text_array import texts, words
 from operations.timelines import statements
 from operations.timelines.fact import Fact, Part
 from operations.timelines.identify import of_entry, of_unlinked
 from operations.timelines.link import Decision, Meeting, link, stored_wallet, summarised_run
 from operations.timelines.models import LinkState, ReservationState
 from outbox.contracts.canonical import DIGEST_ALGORITHM
+from outbox.raw import Cursor
+from outbox.text_array import texts, words
 
 
 class OperationTaken(RuntimeError):
     """Another run already has a summary under this operation id or run id. Permanent: the producer must explain it."""
 
 
-def project(
-    cursor: CursorWrapper, facts: Sequence[Fact], *, projection_version: str, untouched: AbstractSet[str]
-) -> None:
+def project(cursor: Cursor, facts: Sequence[Fact], *, projection_version: str, untouched: AbstractSet[str]) -> None:
     """Project `facts`, whose revisions are next, in order.
 
     `untouched` are the aggregate ids of which nothing at all was known before: what can not be stored is not looked up.
@@ -36,7 +33,7 @@ def project(
 
 
 class _Projection:
-    def __init__(self, cursor: CursorWrapper, version: str) -> None:
+    def __init__(self, cursor: Cursor, version: str) -> None:
         self.cursor = cursor
         self.version = version
 

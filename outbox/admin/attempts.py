@@ -50,7 +50,10 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     @admin.display(description="delivery")
     def delivery(self, row: DeliveryAttemptStart) -> Any:
-        return Link(Lines(row.event_id, f"to {row.destination}"), self.sibling(OutboxDelivery).url_of_key(row.event_id, row.destination))
+        return Link(
+            Lines(row.event_id, f"to {row.destination}"),
+            self.sibling(OutboxDelivery).url_of_key(row.event_id, row.destination),
+        )
 
     @admin.display(description="took")
     def took(self, row: DeliveryAttemptStart) -> Span:
@@ -99,7 +102,8 @@ class AttemptAdmin(ReadOnlyAdmin):
         """The attempts of one delivery in their order."""
         names = ("started_at", "took", "end", "error", "lease_owner")
         cells = tuple(
-            (Link(row.attempt_no, self.url_of(row)), *(self.cell(row, name) for name in names)) for row in rows[:HISTORY]
+            (Link(row.attempt_no, self.url_of(row)), *(self.cell(row, name) for name in names))
+            for row in rows[:HISTORY]
         )
         headings = ("No.", "Started", "Took", "Outcome, and what followed", "Error", "Worker")
         note = f"the first {HISTORY} of {total:,}" if len(rows) > HISTORY else ""
@@ -132,7 +136,10 @@ class FailureAdmin(ReadOnlyAdmin):
     @admin.display(description="delivery")
     def delivery(self, row: DeliveryAttemptFinish) -> Link:
         start = row.attempt
-        return Link(Lines(start.event_id, f"to {start.destination}"), self.sibling(OutboxDelivery).url_of_key(start.event_id, start.destination))
+        return Link(
+            Lines(start.event_id, f"to {start.destination}"),
+            self.sibling(OutboxDelivery).url_of_key(start.event_id, start.destination),
+        )
 
     @admin.display(description="destination")
     def destination(self, row: DeliveryAttemptFinish) -> str:
@@ -156,5 +163,3 @@ class FailureAdmin(ReadOnlyAdmin):
 
     def title_of(self, row: DeliveryAttemptFinish) -> str:
         return f"Failure of attempt {row.attempt.attempt_no} to {row.attempt.destination}"
-
-

@@ -13,7 +13,9 @@ from config.readonly_admin import Code, Filter, Lines, Link, Option, ReadOnlyAdm
 from outbox.admin.attempts import HISTORY, AttemptAdmin
 from outbox.models import DeliveryAttemptStart, DeliverySetMember, DeliveryStatus, OutboxDelivery, OutboxEvent
 
-AWAITING = State("awaiting-consumer", "awaiting consumer", "No consumer is bound to this destination, so it is not claimed.")
+AWAITING = State(
+    "awaiting-consumer", "awaiting consumer", "No consumer is bound to this destination, so it is not claimed."
+)
 
 
 def is_bound(destination: str) -> bool:
@@ -51,7 +53,9 @@ class DeliveryAdmin(ReadOnlyAdmin):
     label = "Deliveries"
     group = "Outbox"
     position = 20
-    about = "One row per event and destination, newest events first; a queue shows its oldest first, as workers take it."
+    about = (
+        "One row per event and destination, newest events first; a queue shows its oldest first, as workers take it."
+    )
     order = ("-event_id", "-destination")
     lookups = ("event_id",)
     filters = (Filter("queue", "Queue", queues),)

@@ -18,14 +18,19 @@ class EventAdmin(ReadOnlyAdmin):
     label = "Events"
     group = "Outbox"
     position = 10
-    about = "What this owner committed, newest first. An event is published once every mandatory delivery is acknowledged."
+    about = (
+        "What this owner committed, newest first. An event is published once every mandatory delivery is acknowledged."
+    )
     order = ("-event_id",)
     deferred = NOT_LISTED
     lookups = ("event_id", "aggregate_id")
     list_display = ("event_id", "event_type", "aggregate", "tenant", "created_at", "state")
     headings = {"created_at": "Committed", "occurred_at": "Occurred", "published_at": "Published"}
     fieldsets = (
-        ("Event", {"fields": ("state", "event_type", "schema_version", "aggregate", "tenant", "workspace_id", "project_id")}),
+        (
+            "Event",
+            {"fields": ("state", "event_type", "schema_version", "aggregate", "tenant", "workspace_id", "project_id")},
+        ),
         ("Time", {"fields": ("occurred_at", "created_at", "published_at")}),
         ("Thread", {"fields": ("operation_id", "correlation_id", "causation_id")}),
         ("Envelope", {"fields": ("digest", "digest_algorithm", "digest_holds")}),
@@ -58,7 +63,9 @@ class EventAdmin(ReadOnlyAdmin):
     def digest_holds(self, row: OutboxEvent) -> State:
         if sha256_hex(row.event_envelope.encode()) == row.event_envelope_sha256:
             return State("verified", "matches", "The SHA-256 of the stored text is the stored digest.")
-        return State("broken", "DIFFERS", "The SHA-256 of the stored text is not the stored digest. Run `manage.py verify`.")
+        return State(
+            "broken", "DIFFERS", "The SHA-256 of the stored text is not the stored digest. Run `manage.py verify`."
+        )
 
     @admin.display(description="frozen definition")
     def definition(self, row: OutboxEvent) -> Reference:
@@ -78,7 +85,10 @@ class EventAdmin(ReadOnlyAdmin):
         cells = tuple(
             (
                 Link(delivery.destination, pages.url_of(delivery)),
-                *(pages.cell(delivery, name) for name in ("status", "mandatory", "attempt_count", "delivered_at", "error")),
+                *(
+                    pages.cell(delivery, name)
+                    for name in ("status", "mandatory", "attempt_count", "delivered_at", "error")
+                ),
             )
             for delivery in deliveries
         )

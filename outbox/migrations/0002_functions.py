@@ -12,5 +12,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL((SQL / "publish.sql").read_text(), "DROP FUNCTION outbox_publish(uuid[])"),
+        migrations.RunSQL((SQL / "payload.sql").read_text(), "DROP FUNCTION event_payload(outbox_events)"),
         migrations.RunSQL((SQL / "storage.sql").read_text(), migrations.RunSQL.noop),
     ]

@@ -3,7 +3,6 @@
 import pgtrigger
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 
 from outbox.contracts.canonical import DIGEST_ALGORITHM
@@ -56,7 +55,11 @@ one JSON object: no second `eventId` can hide in there."""
 
 
 class OutboxEvent(models.Model):
-    """One committed event. Written once by the owner; afterwards only `published_at` is set, once, by its function."""
+    """One committed event. Written once by the owner; afterwards only `published_at` is set, once, by its function.
+
+    `event_payload` is a function of the row (`sql/payload.sql`), read in SQL as `e.event_payload`: stored, it would be
+    written a second time with every publishing.
+    """
 
     event_id = models.UUIDField(primary_key=True)
     event_type = models.TextField()
@@ -75,11 +78,6 @@ class OutboxEvent(models.Model):
     causation_id = models.TextField(null=True)
     operation_id = models.TextField()
     event_envelope = models.TextField(help_text="The canonical envelope, byte for byte.")
-    event_payload = models.GeneratedField(
-        expression=RawSQL("(event_envelope::jsonb) -> 'payload'", ()),
-        output_field=models.JSONField(),
-        db_persist=True,
-    )
     event_envelope_digest_algorithm_version = models.TextField()
     event_envelope_sha256 = models.TextField()
     occurred_at = models.DateTimeField()

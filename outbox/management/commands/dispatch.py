@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error
 
 from config.owners import owner_named, producers
-from outbox import drain
+from outbox import collector, drain
 from outbox.dispatch import Dispatcher, Drained
 
 log = structlog.get_logger("outbox.dispatch")
@@ -29,6 +29,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, owner: str, once: bool, poll: float, **options: Any) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: drain.begin())
+        collector.settle_in()
         total = Drained()
         backoff = poll
         with Dispatcher(owner_named(owner)) as dispatcher:

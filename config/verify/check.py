@@ -6,7 +6,7 @@ committed backwards: what it reads first must already imply what it looks for se
 reported, and a check may run beside a busy system.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +23,7 @@ STATEMENT_SECONDS = 1_800
 """One statement may look at a whole table; the timeout of the read role is made for pages."""
 
 Row = tuple[Any, ...]
+Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +65,21 @@ class Snapshot:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
 
-    def one(self, statement: str, parameters: object = None) -> Row:
+    def one(self, statement: str, parameters: Parameters = None) -> Row:
         """The only row of a statement."""
-        row = self._connection.execute(statement, parameters).fetchone()  # type: ignore[arg-type]  # constants of this package
+        row = self._connection.execute(statement, parameters).fetchone()
         if row is None:
             raise LookupError(f"no row: {statement}")
         return row
 
-    def rows(self, statement: str, parameters: object = None) -> list[Row]:
+    def rows(self, statement: str, parameters: Parameters = None) -> list[Row]:
         """All rows of a statement that bounds them itself."""
-        return self._connection.execute(statement, parameters).fetchall()  # type: ignore[arg-type]  # likewise
+        return self._connection.execute(statement, parameters).fetchall()
 
-    def stream(self, statement: str, parameters: object = None) -> Iterator[list[Row]]:
+    def stream(self, statement: str, parameters: Parameters = None) -> Iterator[list[Row]]:
         """The rows of a statement in batches of at most `BATCH_ROWS`, through a cursor of the server."""
         with self._connection.cursor(name="verify") as cursor:
-            cursor.execute(statement, parameters)  # type: ignore[arg-type]  # likewise
+            cursor.execute(statement, parameters)
             while batch := cursor.fetchmany(BATCH_ROWS):
                 yield batch
 
@@ -103,13 +104,14 @@ def _snapshot(alias: str) -> Iterator[Snapshot]:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
             connection.execute(sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(setting), f"{STATEMENT_SECONDS}s"))
+        connection.execute("SET LOCAL work_mem = '64MB'")
         # The snapshot is that of the first query, not that of BEGIN.
         connection.execute("SELECT pg_current_snapshot()")
         yield Snapshot(connection)
 
 
 def by_statement(
-    *, owners: Sequence[tuple[str, str]], examined: str, violations: str, parameters: object = None
+    *, owners: Sequence[tuple[str, str]], examined: str, violations: str, parameters: Parameters = None
 ) -> Callable[[], Tally]:
     """A check that the databases do alone.
 

@@ -15,6 +15,7 @@ from tests.ground.waiting import until
 
 OPEN = "SELECT count(*) FROM outbox_deliveries WHERE status IN ('pending', 'leased')"
 DONE = "SELECT count(*) FROM outbox_deliveries WHERE status = 'acknowledged'"
+NO_BROKER = {"REDIS_URL": "redis://127.0.0.1:1/0"}
 CELERY_WORKER = (
     *("-m", "celery", "-A", "config.celery", "worker", "--pool", "prefork", "--concurrency", "2"),
     *("--queues", "owner.core", "--without-gossip", "--without-mingle", "--without-heartbeat"),
@@ -34,16 +35,21 @@ class Site:
         """Make every database, role and table."""
         self.manage("migrate_owners")
 
-    def manage(self, *arguments: str, ok: bool = True, **more: str) -> str:
+    def manage(self, *arguments: str, ok: bool = True) -> str:
         """Run a `manage.py` command; what it wrote to its standard output."""
-        return self.python("manage.py", *arguments, ok=ok, **more)
+        return self.python("manage.py", *arguments, ok=ok)
 
-    def python(self, *arguments: str, ok: bool = True, **more: str) -> str:
-        """Run Python to its end."""
+    def python(self, *arguments: str, ok: bool = True, more: dict[str, str] | None = None) -> str:
+        """Run Python to its end; `more` adds to the environment."""
         done = subprocess.run(
             [sys.executable, *arguments],
-            cwd=ROOT, env={**self.environment, **more}, capture_output=True, text=True, timeout=180, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            env={**self.environment, **(more or {})},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert not ok or done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -51,14 +57,14 @@ class Site:
         """Processes on this site."""
         return Crew(self.environment)
 
-    def append(self, admissions: int, **more: str) -> None:
-        """Append this many admissions, two events each, one transaction each."""
-        self.python("-m", "tests.crash.appender", str(admissions), **more)
+    def append(self, admissions: int, *, tell: bool = True) -> None:
+        """Append this many admissions, two events each, one transaction each; without a broker unless `tell`."""
+        self.python("-m", "tests.crash.appender", str(admissions), more={} if tell else NO_BROKER)
 
     def rows(self, statement: str, *values: Any, owner: str = "core") -> list[tuple[Any, ...]]:
         """What a query answers in an owner's database, asked by the administrator."""
         with self.administrator(owner) as connection:
-            return connection.execute(statement, list(values) or None).fetchall()  # type: ignore[call-overload]  # a test's constant
+            return connection.execute(statement, list(values) or None).fetchall()
 
     def administrator(self, database: str) -> "psycopg.Connection[tuple[Any, ...]]":
         """A connection that may do anything."""

@@ -4,17 +4,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
+from django.conf import settings
 
 from tests.crash.processes import Crew, ended, reached
 from tests.crash.site import CELERY_WORKER, Site
 from tests.ground.system import descendants
 from tests.ground.waiting import gone, until
 
-NEVER = {"OUTBOX_BEAT_EVERY": "600"}
-OFTEN = {"OUTBOX_BEAT_EVERY": "0.5"}
-NO_BROKER = {"REDIS_URL": "redis://127.0.0.1:1/0"}
 SEND = "from outbox.tasks import dispatch\nfor _ in range(5): dispatch.apply_async(('core',), queue='owner.core')"
 """The same order five times, as a broker that repeats itself would deliver it."""
 
@@ -23,7 +22,7 @@ SEND = "from outbox.tasks import dispatch\nfor _ in range(5): dispatch.apply_asy
 def celery(site: Site) -> Iterator[subprocess.Popen[str]]:
     """One worker for the tests of this file, with two processes."""
     crew = site.crew()
-    worker = crew.start(CELERY_WORKER, **NEVER)
+    worker = crew.start(CELERY_WORKER, OUTBOX_BEAT_EVERY="600")
     assert worker.stdout is not None
     until(lambda: "ready" in worker.stdout.readline())  # type: ignore[union-attr]  # asserted above
     yield worker
@@ -32,7 +31,15 @@ def celery(site: Site) -> Iterator[subprocess.Popen[str]]:
 
 def beat(crew: Crew, site: Site, name: str) -> subprocess.Popen[str]:
     schedule = str(site.state / f"beat-{name}")
-    return crew.start(("-m", "celery", "-A", "config.celery", "beat", "--schedule", schedule, "--pidfile="), **OFTEN)
+    return crew.start(
+        ("-m", "celery", "-A", "config.celery", "beat", "--schedule", schedule, "--pidfile="), OUTBOX_BEAT_EVERY="0.5"
+    )
+
+
+@pytest.mark.trap("D15")
+def test_the_schedule_counts_seconds_and_knows_no_daylight_saving() -> None:
+    assert settings.CELERY_TIMEZONE == "UTC"
+    assert all(isinstance(entry["schedule"], timedelta) for entry in settings.CELERY_BEAT_SCHEDULE.values())
 
 
 @pytest.mark.slow
@@ -49,21 +56,21 @@ def test_lost_nudges_are_found_by_the_beat_and_two_beats_are_harmless(
     site: Site, celery: subprocess.Popen[str], site_crew: Crew
 ) -> None:
     before = site.done()
-    site.append(3, **NO_BROKER)
+    site.append(3, tell=False)
     assert site.done() == before, "nobody was told"
     first, second = beat(site_crew, site, "one"), beat(site_crew, site, "two")
     site.drained()
     site.prove_applied_once()
     first.kill()
     first.wait()
-    site.append(3, **NO_BROKER)
+    site.append(3, tell=False)
     site.drained()
     second.kill()
     second.wait()
     site.append(3)
     site.drained()
     third = beat(site_crew, site, "two")
-    site.append(3, **NO_BROKER)
+    site.append(3, tell=False)
     site.drained()
     third.kill()
     site.prove_applied_once()
@@ -74,7 +81,7 @@ def test_lost_nudges_are_found_by_the_beat_and_two_beats_are_harmless(
 def test_an_order_delivered_five_times_while_the_first_still_works_has_one_effect(
     site: Site, celery: subprocess.Popen[str]
 ) -> None:
-    site.append(20, **NO_BROKER)
+    site.append(20, tell=False)
     site.manage("shell", "--no-imports", "-c", SEND)
     site.drained()
     site.prove_applied_once()
@@ -101,7 +108,7 @@ def test_a_pool_process_killed_in_its_work_is_replaced_and_its_work_recovered(
     site: Site, celery: subprocess.Popen[str], site_crew: Crew
 ) -> None:
     beat(site_crew, site, "four")
-    site.append(20, **NO_BROKER)
+    site.append(20, tell=False)
     for pid in descendants(celery.pid):
         os.kill(pid, signal.SIGKILL)
     site.append(20)
@@ -113,7 +120,7 @@ def test_a_pool_process_killed_in_its_work_is_replaced_and_its_work_recovered(
 @pytest.mark.trap("D14")
 def test_sigterm_under_load_twenty_times_loses_nothing_and_repeats_nothing(site: Site, site_crew: Crew) -> None:
     before = site.done()
-    site.append(200, **NO_BROKER)
+    site.append(200, tell=False)
     for _ in range(20):
         worker = site_crew.dispatcher(OUTBOX_BATCH_SIZE="15", CRASH_PAUSE="claimed")
         reached(worker, "claimed")

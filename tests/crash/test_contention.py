@@ -56,33 +56,49 @@ def beside(*works: Callable[[], None]) -> Iterator[list[BaseException]]:
             thread.join()
 
 
+RUN_OUT = """
+UPDATE outbox_deliveries SET lease_expires_at = clock_timestamp() WHERE ctid IN (
+    SELECT ctid FROM outbox_deliveries WHERE status = 'leased' ORDER BY event_id FOR UPDATE SKIP LOCKED)
+"""
+
+
 @pytest.mark.spec("O19")
 @pytest.mark.trap("D1", "D17")
 def test_four_rescuers_and_four_settlers_on_the_same_rows_never_deadlock(database: None) -> None:
     append(*[event for _ in range(100) for event in admission()])
-    gate = threading.Barrier(8)
+    gate, working = threading.Barrier(9), threading.Semaphore(0)
 
     def rescue() -> None:
-        claimer = Claimer("rescuer", Members(ALIAS), 50, 0.0, 0.000001)
+        claimer = Claimer("rescuer", Members(ALIAS), 50, 60, 0.000001)
         gate.wait()
         for _ in range(20):
             claimer.claim(raw(), HERE)
+        working.release()
 
     def work() -> None:
-        claimer = Claimer("settler", Members(ALIAS), 50, 0.0, 0.000001)
+        claimer = Claimer("settler", Members(ALIAS), 50, 60, 0.000001)
         gate.wait()
         for _ in range(10):
             claimed = claimer.claim(raw(), HERE).rows
-            settlement = deliver(claimed, producer="core", destination=HERE, transport=transport())
-            settle(raw(), settlement, producer="core", destination=HERE)
+            if claimed:
+                settlement = deliver(claimed, producer="core", destination=HERE, transport=transport())
+                settle(raw(), settlement, producer="core", destination=HERE)
+        working.release()
 
-    with beside(*[rescue] * 4, *[work] * 4) as errors:
+    def let_leases_run_out() -> None:
+        gate.wait()
+        for _ in range(8):
+            while not working.acquire(blocking=False):
+                tamper("core", RUN_OUT)
+
+    with beside(*[rescue] * 4, *[work] * 4, let_leases_run_out) as errors:
         pass
     assert not errors
-    tamper("core", "UPDATE outbox_deliveries SET lease_expires_at = now() WHERE status = 'leased'")
+    tamper("core", RUN_OUT)
     drain()
     drained()
     assert rows("SELECT sum(applied_events) FROM projection_build_runs") == [(200,)]
+    assert rows("SELECT max(attempt_no) > 1 FROM outbox_delivery_attempt_starts") == [(True,)]
     assert verify().ok
 
 
@@ -121,7 +137,7 @@ def test_a_claim_beside_a_crowd_of_quarantined_and_future_rows_reads_only_what_i
     parameters = {"destination": HERE, "worker": "w", "mark": BEGINNING, "rescue": True}
     statement = "EXPLAIN (ANALYZE, FORMAT JSON) " + CLAIM.format(batch=500, lease=60)
     with raw().transaction(force_rollback=True):
-        found = raw().execute(statement, parameters, prepare=False).fetchone()  # type: ignore[arg-type]  # a constant with numbers in it
+        found = raw().execute(statement, parameters, prepare=False).fetchone()
     assert found is not None
     scans = list(scans_of(found[0][0]["Plan"]))
     crowded = [scan for scan in scans if scan["Relation Name"] == "outbox_deliveries"]

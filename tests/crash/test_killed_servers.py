@@ -10,8 +10,6 @@ from tests.crash.processes import Crew, ended
 from tests.crash.site import Site
 from tests.ground.waiting import gone, until
 
-SMALL_BATCHES = {"OUTBOX_BATCH_SIZE": "10"}
-
 
 @pytest.mark.slow
 @pytest.mark.trap("D13")
@@ -19,7 +17,7 @@ SMALL_BATCHES = {"OUTBOX_BATCH_SIZE": "10"}
 def test_a_dispatcher_outlives_its_postgresql_and_goes_on(how: signal.Signals, site: Site, site_crew: Crew) -> None:
     before = site.done()
     site.append(150)
-    worker = site_crew.dispatcher(**SMALL_BATCHES)
+    worker = site_crew.dispatcher(OUTBOX_BATCH_SIZE="10")
     until(lambda: site.done() > before)
     server = site.embedded.server_pids()["postgres"]
     os.kill(server, how)
@@ -39,7 +37,7 @@ def test_a_dispatcher_backs_off_while_postgresql_is_away(site: Site, site_crew: 
     os.kill(server, signal.SIGINT)
     until(lambda: gone(server))
     assert worker.stdout is not None
-    pauses = []
+    pauses: list[float] = []
     while len(pauses) < 6:
         line = worker.stdout.readline()
         if "dispatch_waits" in line:

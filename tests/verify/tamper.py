@@ -31,7 +31,7 @@ def tamper(owner: str, *statements: str) -> int:
     """Execute statements without triggers and foreign keys; how many rows they changed."""
     with administrator(owner) as connection:
         connection.execute("SET session_replication_role = replica")
-        return sum(max(0, connection.execute(statement).rowcount) for statement in statements)  # type: ignore[call-overload]  # a test's constant
+        return sum(max(0, connection.execute(statement).rowcount) for statement in statements)
 
 
 @contextmanager
@@ -41,14 +41,14 @@ def undone(owner: str, statements: str) -> Iterator[None]:
     with administrator(owner) as connection:
         columns = {table: _written_columns(connection, table) for table in tables}
         for table in tables:
-            connection.execute(f"CREATE TEMPORARY TABLE kept_{table} AS SELECT {columns[table]} FROM {table}")  # type: ignore[arg-type]
+            connection.execute(f"CREATE TEMPORARY TABLE kept_{table} AS SELECT {columns[table]} FROM {table}")
         try:
             yield
         finally:
             connection.execute("SET session_replication_role = replica")
             for table in tables:
-                connection.execute(f"DELETE FROM {table}")  # type: ignore[arg-type]
-                connection.execute(f"INSERT INTO {table} ({columns[table]}) OVERRIDING SYSTEM VALUE TABLE kept_{table}")  # type: ignore[arg-type]
+                connection.execute(f"DELETE FROM {table}")
+                connection.execute(f"INSERT INTO {table} ({columns[table]}) OVERRIDING SYSTEM VALUE TABLE kept_{table}")
 
 
 def _written_columns(connection: psycopg.Connection[tuple[Any, ...]], table: str) -> str:
@@ -68,9 +68,9 @@ def without_constraint(owner: str, table: str, name: str) -> Iterator[None]:
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
         ).fetchone()
         assert found is not None, name
-        connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")  # type: ignore[arg-type]
+        connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
     try:
         yield
     finally:
         with administrator(owner) as connection:
-            connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {found[0]}")  # type: ignore[arg-type]
+            connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {found[0]}")

@@ -29,27 +29,20 @@ SELECT p.reference, 0, sum(e.amount_picos)
 HAVING sum(e.amount_picos) IS DISTINCT FROM 0 OR count(e.line) <> p.entry_count
  ORDER BY 1
 """
-RESERVATIONS = """
-SELECT coalesce(r.billing_reservation_id, h.hold_id), (r.state = 'open')::int, (h.state = 'held')::int
-  FROM billing_reservations r FULL JOIN ledger_holds h ON h.hold_id = r.billing_reservation_id
- WHERE (r.state = 'open') IS DISTINCT FROM (h.state = 'held')
- ORDER BY 1
-"""
 CHECKS = {
     "balance": BALANCES,
     "hold": HOLDS,
     "posting": POSTINGS,
-    "open_reservation": RESERVATIONS,
 }
 COUNTS = """
 SELECT (SELECT count(*) FROM ledger_accounts), (SELECT count(*) FROM ledger_holds),
-       (SELECT count(*) FROM ledger_postings), (SELECT count(*) FROM billing_reservations)
+       (SELECT count(*) FROM ledger_postings)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is stored otherwise than the entries say. Amounts in pico-units; reservations as 1 open, 0 not."""
+    """One thing that is stored otherwise than the entries say. Amounts in pico-units."""
 
     check: str
     subject: str

@@ -11,261 +11,651 @@ import outbox.guards
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='BillingAccount',
+            name="BillingAccount",
             fields=[
-                ('billing_account_id', models.TextField(primary_key=True, serialize=False)),
-                ('currency', models.TextField()),
-                ('charge_source', models.TextField(choices=[('runs', 'Runs: holds and finalized runs'), ('telemetry', "Telemetry: metered events of the account's clusters")])),
-                ('price_book_name', models.TextField()),
-                ('label', models.TextField(db_default='', help_text='For people; may change.')),
-                ('opened_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("billing_account_id", models.TextField(primary_key=True, serialize=False)),
+                ("currency", models.TextField()),
+                (
+                    "charge_source",
+                    models.TextField(
+                        choices=[
+                            ("runs", "Runs: holds and finalized runs"),
+                            ("telemetry", "Telemetry: metered events of the account's clusters"),
+                        ]
+                    ),
+                ),
+                ("price_book_name", models.TextField()),
+                ("label", models.TextField(db_default="", help_text="For people; may change.")),
+                ("opened_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'billing_accounts',
+                "db_table": "billing_accounts",
             },
         ),
         migrations.CreateModel(
-            name='LedgerAccount',
+            name="LedgerAccount",
             fields=[
-                ('ledger_account_id', models.TextField(help_text='kind:billing account', primary_key=True, serialize=False)),
-                ('kind', models.TextField(choices=[('wallet', 'Wallet: what the customer can still spend; never below zero'), ('held', 'Held: set aside for admitted runs; never below zero'), ('funding', 'Funding: the outside that paid in; the negative of all top-ups'), ('revenue', 'Revenue: what was charged')])),
-                ('currency', models.TextField()),
-                ('balance_picos', models.DecimalField(db_default=0, decimal_places=0, max_digits=38)),
-                ('billing_account', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='ledger_accounts', to='ledger.billingaccount')),
+                (
+                    "ledger_account_id",
+                    models.TextField(help_text="kind:billing account", primary_key=True, serialize=False),
+                ),
+                (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            ("wallet", "Wallet: what the customer can still spend; never below zero"),
+                            ("held", "Held: set aside for admitted runs; never below zero"),
+                            ("funding", "Funding: the outside that paid in; the negative of all top-ups"),
+                            ("revenue", "Revenue: what was charged"),
+                        ]
+                    ),
+                ),
+                ("currency", models.TextField()),
+                ("balance_picos", models.DecimalField(db_default=0, decimal_places=0, max_digits=38)),
+                (
+                    "billing_account",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="ledger_accounts",
+                        to="ledger.billingaccount",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'ledger_accounts',
+                "db_table": "ledger_accounts",
             },
         ),
         migrations.CreateModel(
-            name='LedgerPosting',
+            name="LedgerPosting",
             fields=[
-                ('reference', models.TextField(primary_key=True, serialize=False)),
-                ('kind', models.TextField(choices=[('top_up', 'Top-up: funding to wallet'), ('hold', 'Hold: wallet to held'), ('release', 'Release: held back to wallet')])),
-                ('charge_source', models.TextField(help_text='What this charges the account from, if it charges.', null=True)),
-                ('content_sha256', models.TextField()),
-                ('entry_count', models.SmallIntegerField()),
-                ('posted_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('billing_account', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='ledger.billingaccount')),
+                ("reference", models.TextField(primary_key=True, serialize=False)),
+                (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            ("top_up", "Top-up: funding to wallet"),
+                            ("hold", "Hold: wallet to held"),
+                            ("release", "Release: held back to wallet"),
+                        ]
+                    ),
+                ),
+                (
+                    "charge_source",
+                    models.TextField(help_text="What this charges the account from, if it charges.", null=True),
+                ),
+                ("content_sha256", models.TextField()),
+                ("entry_count", models.SmallIntegerField()),
+                ("posted_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "billing_account",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="ledger.billingaccount"
+                    ),
+                ),
             ],
             options={
-                'db_table': 'ledger_postings',
+                "db_table": "ledger_postings",
             },
         ),
         migrations.CreateModel(
-            name='LedgerHold',
+            name="LedgerHold",
             fields=[
-                ('hold_id', models.TextField(primary_key=True, serialize=False)),
-                ('charge_source', models.TextField(db_default='runs')),
-                ('currency', models.TextField()),
-                ('amount_picos', models.DecimalField(decimal_places=0, max_digits=38)),
-                ('state', models.TextField(choices=[('held', 'Held: the whole amount lies on the held account'), ('released', 'Released: nothing of it lies there any more; terminal')], db_default='held')),
-                ('opened_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('closed_at', models.DateTimeField(null=True)),
-                ('billing_account', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, to='ledger.billingaccount')),
-                ('closed_by', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='closed_hold', to='ledger.ledgerposting')),
-                ('opened_by', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='opened_hold', to='ledger.ledgerposting')),
+                ("hold_id", models.TextField(primary_key=True, serialize=False)),
+                ("charge_source", models.TextField(db_default="runs")),
+                ("currency", models.TextField()),
+                ("amount_picos", models.DecimalField(decimal_places=0, max_digits=38)),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("held", "Held: the whole amount lies on the held account"),
+                            ("released", "Released: nothing of it lies there any more; terminal"),
+                        ],
+                        db_default="held",
+                    ),
+                ),
+                ("opened_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("closed_at", models.DateTimeField(null=True)),
+                (
+                    "billing_account",
+                    models.ForeignKey(
+                        db_constraint=False, on_delete=django.db.models.deletion.PROTECT, to="ledger.billingaccount"
+                    ),
+                ),
+                (
+                    "closed_by",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="closed_hold",
+                        to="ledger.ledgerposting",
+                    ),
+                ),
+                (
+                    "opened_by",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="opened_hold",
+                        to="ledger.ledgerposting",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'ledger_holds',
+                "db_table": "ledger_holds",
             },
         ),
         migrations.CreateModel(
-            name='LedgerEntry',
+            name="LedgerEntry",
             fields=[
-                ('pk', models.CompositePrimaryKey('posting_id', 'line', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('line', models.SmallIntegerField(help_text="From 1 to the posting's entry count.")),
-                ('currency', models.TextField()),
-                ('amount_picos', models.DecimalField(decimal_places=0, max_digits=38)),
-                ('ledger_account', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='ledger.ledgeraccount')),
-                ('hold', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='ledger.ledgerhold')),
-                ('posting', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='ledger.ledgerposting')),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "posting_id", "line", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("line", models.SmallIntegerField(help_text="From 1 to the posting's entry count.")),
+                ("currency", models.TextField()),
+                ("amount_picos", models.DecimalField(decimal_places=0, max_digits=38)),
+                (
+                    "ledger_account",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="entries",
+                        to="ledger.ledgeraccount",
+                    ),
+                ),
+                (
+                    "hold",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="entries",
+                        to="ledger.ledgerhold",
+                    ),
+                ),
+                (
+                    "posting",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="entries",
+                        to="ledger.ledgerposting",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'ledger entries',
-                'db_table': 'ledger_entries',
+                "verbose_name_plural": "ledger entries",
+                "db_table": "ledger_entries",
             },
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('tenant_ref', models.TextField(help_text='kind:id', primary_key=True, serialize=False)),
-                ('tenant_kind', models.TextField()),
-                ('tenant_id', models.TextField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("tenant_ref", models.TextField(help_text="kind:id", primary_key=True, serialize=False)),
+                ("tenant_kind", models.TextField()),
+                ("tenant_id", models.TextField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'tenants',
-                'constraints': [models.CheckConstraint(condition=models.Q(('tenant_kind__in', ('organization', 'personal'))), name='tenant_kind_closed'), models.CheckConstraint(condition=models.Q(('tenant_ref', django.db.models.functions.text.Concat('tenant_kind', models.Value(':', output_field=models.TextField()), 'tenant_id'))), name='tenant_ref_is_kind_and_id')],
+                "db_table": "tenants",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("tenant_kind__in", ("organization", "personal"))), name="tenant_kind_closed"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "tenant_ref",
+                                django.db.models.functions.text.Concat(
+                                    "tenant_kind", models.Value(":", output_field=models.TextField()), "tenant_id"
+                                ),
+                            )
+                        ),
+                        name="tenant_ref_is_kind_and_id",
+                    ),
+                ],
             },
         ),
         migrations.AddField(
-            model_name='billingaccount',
-            name='tenant',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='ledger.tenant'),
+            model_name="billingaccount",
+            name="tenant",
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="ledger.tenant"),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='tenant',
-            trigger=pgtrigger.compiler.Trigger(name='tenant_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tenant_kept', MESSAGE = 'A tenant''s identity never changes.';", hash='57a633726e970902e72762266453fc9502050864', operation='UPDATE OR DELETE', pgid='pgtrigger_tenant_kept_4933b', table='tenants', when='BEFORE')),
+            model_name="tenant",
+            trigger=pgtrigger.compiler.Trigger(
+                name="tenant_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tenant_kept', MESSAGE = 'A tenant''s identity never changes.';",
+                    hash="57a633726e970902e72762266453fc9502050864",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_tenant_kept_4933b",
+                    table="tenants",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='tenant',
-            trigger=pgtrigger.compiler.Trigger(name='tenant_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tenant_truncate', MESSAGE = 'A tenant''s identity never changes.';", hash='1d3f08a497ca966d2ce19a97725197b003539f50', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_tenant_truncate_63af8', table='tenants', when='BEFORE')),
+            model_name="tenant",
+            trigger=pgtrigger.compiler.Trigger(
+                name="tenant_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tenant_truncate', MESSAGE = 'A tenant''s identity never changes.';",
+                    hash="1d3f08a497ca966d2ce19a97725197b003539f50",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_tenant_truncate_63af8",
+                    table="tenants",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgeraccount',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['wallet', 'held', 'funding', 'revenue'])), name='ledger_account_kind_closed'),
+            model_name="ledgeraccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["wallet", "held", "funding", "revenue"])),
+                name="ledger_account_kind_closed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgeraccount',
-            constraint=models.CheckConstraint(condition=models.Q(('ledger_account_id', django.db.models.functions.text.Concat('kind', models.Value(':', output_field=models.TextField()), models.F('billing_account_id')))), name='ledger_account_id_is_kind_and_account'),
+            model_name="ledgeraccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "ledger_account_id",
+                        django.db.models.functions.text.Concat(
+                            "kind", models.Value(":", output_field=models.TextField()), models.F("billing_account_id")
+                        ),
+                    )
+                ),
+                name="ledger_account_id_is_kind_and_account",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgeraccount',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ('wallet', 'held')), _negated=True), ('balance_picos__gte', 0), _connector='OR'), name='ledger_account_never_below_zero'),
+            model_name="ledgeraccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("kind__in", ("wallet", "held")), _negated=True),
+                    ("balance_picos__gte", 0),
+                    _connector="OR",
+                ),
+                name="ledger_account_never_below_zero",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgeraccount',
-            constraint=models.UniqueConstraint(fields=('ledger_account_id', 'currency'), name='ledger_account_in_currency'),
+            model_name="ledgeraccount",
+            constraint=models.UniqueConstraint(
+                fields=("ledger_account_id", "currency"), name="ledger_account_in_currency"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgeraccount',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_account_delete', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_delete', MESSAGE = 'A ledger account is never deleted.';", hash='cda21833fd93ecc3a57f62ba3ac53b8cfc928ce9', operation='DELETE', pgid='pgtrigger_ledger_account_delete_c4b06', table='ledger_accounts', when='BEFORE')),
+            model_name="ledgeraccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_account_delete",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_delete', MESSAGE = 'A ledger account is never deleted.';",
+                    hash="cda21833fd93ecc3a57f62ba3ac53b8cfc928ce9",
+                    operation="DELETE",
+                    pgid="pgtrigger_ledger_account_delete_c4b06",
+                    table="ledger_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgeraccount',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_account_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_truncate', MESSAGE = 'A ledger account is never deleted.';", hash='496563cbb9d79338f7462a27ee3cab752cda5a18', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_ledger_account_truncate_5fb93', table='ledger_accounts', when='BEFORE')),
+            model_name="ledgeraccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_account_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_truncate', MESSAGE = 'A ledger account is never deleted.';",
+                    hash="496563cbb9d79338f7462a27ee3cab752cda5a18",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_ledger_account_truncate_5fb93",
+                    table="ledger_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgeraccount',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_account_born_empty', sql=outbox.guards.GuardSql(condition='WHEN (NEW.balance_picos IS DISTINCT FROM 0)', func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_born_empty', MESSAGE = 'A ledger account is born with a balance of zero; post entries.';", hash='13c4a1911bf1540575b414a74a2b47c259632400', operation='INSERT', pgid='pgtrigger_ledger_account_born_empty_cf03e', table='ledger_accounts', when='BEFORE')),
+            model_name="ledgeraccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_account_born_empty",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.balance_picos IS DISTINCT FROM 0)",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_born_empty', MESSAGE = 'A ledger account is born with a balance of zero; post entries.';",
+                    hash="13c4a1911bf1540575b414a74a2b47c259632400",
+                    operation="INSERT",
+                    pgid="pgtrigger_ledger_account_born_empty_cf03e",
+                    table="ledger_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgeraccount',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_account_frozen', sql=outbox.guards.GuardSql(condition='WHEN ((NEW.ledger_account_id, NEW.billing_account_id, NEW.kind, NEW.currency) IS DISTINCT FROM (OLD.ledger_account_id, OLD.billing_account_id, OLD.kind, OLD.currency))', func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_frozen', MESSAGE = 'Only the balance of a ledger account moves.';", hash='acb5e21133121984b07862665329f2c15052f828', operation='UPDATE', pgid='pgtrigger_ledger_account_frozen_64902', table='ledger_accounts', when='BEFORE')),
+            model_name="ledgeraccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_account_frozen",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN ((NEW.ledger_account_id, NEW.billing_account_id, NEW.kind, NEW.currency) IS DISTINCT FROM (OLD.ledger_account_id, OLD.billing_account_id, OLD.kind, OLD.currency))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_frozen', MESSAGE = 'Only the balance of a ledger account moves.';",
+                    hash="acb5e21133121984b07862665329f2c15052f828",
+                    operation="UPDATE",
+                    pgid="pgtrigger_ledger_account_frozen_64902",
+                    table="ledger_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddIndex(
-            model_name='ledgerposting',
-            index=models.Index(fields=['billing_account', 'posted_at', 'reference'], name='ledger_posting_of_account'),
+            model_name="ledgerposting",
+            index=models.Index(fields=["billing_account", "posted_at", "reference"], name="ledger_posting_of_account"),
         ),
         migrations.AddIndex(
-            model_name='ledgerposting',
-            index=models.Index(fields=['posted_at', 'reference'], name='ledger_posting_by_time'),
+            model_name="ledgerposting",
+            index=models.Index(fields=["posted_at", "reference"], name="ledger_posting_by_time"),
         ),
         migrations.AddConstraint(
-            model_name='ledgerposting',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['top_up', 'hold', 'release'])), name='ledger_posting_kind_closed'),
+            model_name="ledgerposting",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["top_up", "hold", "release"])), name="ledger_posting_kind_closed"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerposting',
-            constraint=models.CheckConstraint(condition=models.Q(('content_sha256__regex', '^[0-9a-f]{64}$')), name='ledger_posting_content'),
+            model_name="ledgerposting",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("content_sha256__regex", "^[0-9a-f]{64}$")), name="ledger_posting_content"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerposting',
-            constraint=models.CheckConstraint(condition=models.Q(('entry_count__gte', 2), ('entry_count__lte', 1000)), name='ledger_posting_has_two_sides'),
+            model_name="ledgerposting",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("entry_count__gte", 2), ("entry_count__lte", 1000)),
+                name="ledger_posting_has_two_sides",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerposting',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('charge_source', None), ('kind', 'top_up')), models.Q(('charge_source', 'runs'), ('charge_source__isnull', False), ('kind__in', ('hold', 'release'))), _connector='OR'), name='ledger_posting_charges_from_one_source'),
+            model_name="ledgerposting",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("charge_source", None), ("kind", "top_up")),
+                    models.Q(
+                        ("charge_source", "runs"), ("charge_source__isnull", False), ("kind__in", ("hold", "release"))
+                    ),
+                    _connector="OR",
+                ),
+                name="ledger_posting_charges_from_one_source",
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerposting',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_posting_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_kept', MESSAGE = 'A posting never changes; post a correction.';", hash='169650332f755c38dd2a3e8f43650400ecb08e87', operation='UPDATE OR DELETE', pgid='pgtrigger_ledger_posting_kept_1d6fd', table='ledger_postings', when='BEFORE')),
+            model_name="ledgerposting",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_posting_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_kept', MESSAGE = 'A posting never changes; post a correction.';",
+                    hash="169650332f755c38dd2a3e8f43650400ecb08e87",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_ledger_posting_kept_1d6fd",
+                    table="ledger_postings",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerposting',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_posting_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_truncate', MESSAGE = 'A posting never changes; post a correction.';", hash='57fb40bf8831c46beb0d0441ea3d7b395b3952a7', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_ledger_posting_truncate_149f4', table='ledger_postings', when='BEFORE')),
+            model_name="ledgerposting",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_posting_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_truncate', MESSAGE = 'A posting never changes; post a correction.';",
+                    hash="57fb40bf8831c46beb0d0441ea3d7b395b3952a7",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_ledger_posting_truncate_149f4",
+                    table="ledger_postings",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerposting',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_posting_balanced', sql=outbox.guards.GuardSql(constraint='CONSTRAINT', declare='DECLARE lines bigint; total numeric; own boolean; holds boolean;', func="\n                    SELECT count(*), sum(e.amount_picos), bool_and(a.billing_account_id = NEW.billing_account_id),\n                           bool_or(e.hold_id IS NOT NULL)\n                      INTO lines, total, own, holds\n                      FROM public.ledger_entries e\n                      JOIN public.ledger_accounts a ON a.ledger_account_id = e.ledger_account_id\n                     WHERE e.posting_id = NEW.reference;\n                    IF lines IS DISTINCT FROM NEW.entry_count::bigint THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_complete', MESSAGE = 'A posting has exactly the entries it counts.';\n                    END IF;\n                    IF own IS DISTINCT FROM true THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_one_account', MESSAGE = 'A posting moves money of one billing account.';\n                    END IF;\n                    IF total IS DISTINCT FROM 0 THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_balanced', MESSAGE = 'The entries of a posting sum to zero.';\n                    END IF;\n                    -- A hold that this posting opens or closes is proven by the hold's own guard.\n                    IF holds AND EXISTS (\n                        SELECT 1 FROM public.ledger_entries t JOIN public.ledger_holds h ON h.hold_id = t.hold_id\n                         WHERE t.posting_id = NEW.reference AND h.opened_by_id <> NEW.reference\n                           AND h.closed_by_id IS DISTINCT FROM NEW.reference\n                           AND (SELECT sum(e.amount_picos) FROM public.ledger_entries e WHERE e.hold_id = h.hold_id)\n                               IS DISTINCT FROM CASE h.state WHEN 'held' THEN h.amount_picos ELSE 0 END) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_equals_entries', MESSAGE = 'A hold''s entries sum to what its state says.';\n                    END IF;\n                    RETURN NULL;\n                ", hash='42a321f88056018b333e9fa3048afe2d656f5eed', operation='INSERT', pgid='pgtrigger_ledger_posting_balanced_6692e', table='ledger_postings', timing='DEFERRABLE INITIALLY DEFERRED', when='AFTER')),
+            model_name="ledgerposting",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_posting_balanced",
+                sql=outbox.guards.GuardSql(
+                    constraint="CONSTRAINT",
+                    declare="DECLARE lines bigint; total numeric; own boolean; holds boolean;",
+                    func="\n                    SELECT count(*), sum(e.amount_picos), bool_and(a.billing_account_id = NEW.billing_account_id),\n                           bool_or(e.hold_id IS NOT NULL)\n                      INTO lines, total, own, holds\n                      FROM public.ledger_entries e\n                      JOIN public.ledger_accounts a ON a.ledger_account_id = e.ledger_account_id\n                     WHERE e.posting_id = NEW.reference;\n                    IF lines IS DISTINCT FROM NEW.entry_count::bigint THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_complete', MESSAGE = 'A posting has exactly the entries it counts.';\n                    END IF;\n                    IF own IS DISTINCT FROM true THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_one_account', MESSAGE = 'A posting moves money of one billing account.';\n                    END IF;\n                    IF total IS DISTINCT FROM 0 THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_balanced', MESSAGE = 'The entries of a posting sum to zero.';\n                    END IF;\n                    -- A hold that this posting opens or closes is proven by the hold's own guard.\n                    IF holds AND EXISTS (\n                        SELECT 1 FROM public.ledger_entries t JOIN public.ledger_holds h ON h.hold_id = t.hold_id\n                         WHERE t.posting_id = NEW.reference AND h.opened_by_id <> NEW.reference\n                           AND h.closed_by_id IS DISTINCT FROM NEW.reference\n                           AND (SELECT sum(e.amount_picos) FROM public.ledger_entries e WHERE e.hold_id = h.hold_id)\n                               IS DISTINCT FROM CASE h.state WHEN 'held' THEN h.amount_picos ELSE 0 END) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_equals_entries', MESSAGE = 'A hold''s entries sum to what its state says.';\n                    END IF;\n                    RETURN NULL;\n                ",
+                    hash="42a321f88056018b333e9fa3048afe2d656f5eed",
+                    operation="INSERT",
+                    pgid="pgtrigger_ledger_posting_balanced_6692e",
+                    table="ledger_postings",
+                    timing="DEFERRABLE INITIALLY DEFERRED",
+                    when="AFTER",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerhold',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['held', 'released'])), name='ledger_hold_state_closed'),
+            model_name="ledgerhold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["held", "released"])), name="ledger_hold_state_closed"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerhold',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_picos__gte', 0)), name='ledger_hold_not_negative'),
+            model_name="ledgerhold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount_picos__gte", 0)), name="ledger_hold_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerhold',
-            constraint=models.CheckConstraint(condition=models.Q(('charge_source', 'runs')), name='ledger_hold_charges_runs'),
+            model_name="ledgerhold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("charge_source", "runs")), name="ledger_hold_charges_runs"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerhold',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_at', None), ('closed_by', None), ('state', 'held')), models.Q(models.Q(('state', 'held'), _negated=True), ('closed_at__isnull', False), ('closed_by__isnull', False)), _connector='OR'), name='ledger_hold_shape'),
+            model_name="ledgerhold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("closed_at", None), ("closed_by", None), ("state", "held")),
+                    models.Q(
+                        models.Q(("state", "held"), _negated=True),
+                        ("closed_at__isnull", False),
+                        ("closed_by__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="ledger_hold_shape",
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerhold',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_hold_delete', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_delete', MESSAGE = 'A hold is never deleted.';", hash='82e8d51cc0a59147475f84fe66b537366e491094', operation='DELETE', pgid='pgtrigger_ledger_hold_delete_0b87f', table='ledger_holds', when='BEFORE')),
+            model_name="ledgerhold",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_hold_delete",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_delete', MESSAGE = 'A hold is never deleted.';",
+                    hash="82e8d51cc0a59147475f84fe66b537366e491094",
+                    operation="DELETE",
+                    pgid="pgtrigger_ledger_hold_delete_0b87f",
+                    table="ledger_holds",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerhold',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_hold_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_truncate', MESSAGE = 'A hold is never deleted.';", hash='225bf60b482b3d427fdb63c9984de27988f3f03e', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_ledger_hold_truncate_02d3f', table='ledger_holds', when='BEFORE')),
+            model_name="ledgerhold",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_hold_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_truncate', MESSAGE = 'A hold is never deleted.';",
+                    hash="225bf60b482b3d427fdb63c9984de27988f3f03e",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_ledger_hold_truncate_02d3f",
+                    table="ledger_holds",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerhold',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_hold_born_held', sql=outbox.guards.GuardSql(condition="WHEN (NEW.state IS DISTINCT FROM 'held')", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_born_held', MESSAGE = 'A hold begins as held.';", hash='6d4bd664c18c554c08f8bc515fa60853039296aa', operation='INSERT', pgid='pgtrigger_ledger_hold_born_held_532ca', table='ledger_holds', when='BEFORE')),
+            model_name="ledgerhold",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_hold_born_held",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.state IS DISTINCT FROM 'held')",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_born_held', MESSAGE = 'A hold begins as held.';",
+                    hash="6d4bd664c18c554c08f8bc515fa60853039296aa",
+                    operation="INSERT",
+                    pgid="pgtrigger_ledger_hold_born_held_532ca",
+                    table="ledger_holds",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerhold',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_hold_ends_once', sql=outbox.guards.GuardSql(condition="WHEN (OLD.state <> 'held' OR (NEW.hold_id, NEW.billing_account_id, NEW.charge_source, NEW.currency, NEW.amount_picos, NEW.opened_by_id, NEW.opened_at) IS DISTINCT FROM (OLD.hold_id, OLD.billing_account_id, OLD.charge_source, OLD.currency, OLD.amount_picos, OLD.opened_by_id, OLD.opened_at))", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_ends_once', MESSAGE = 'A hold ends once, and nothing else of it changes.';", hash='657b6cd93e61305d3f115e4197dd91470fd69099', operation='UPDATE', pgid='pgtrigger_ledger_hold_ends_once_02d42', table='ledger_holds', when='BEFORE')),
+            model_name="ledgerhold",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_hold_ends_once",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (OLD.state <> 'held' OR (NEW.hold_id, NEW.billing_account_id, NEW.charge_source, NEW.currency, NEW.amount_picos, NEW.opened_by_id, NEW.opened_at) IS DISTINCT FROM (OLD.hold_id, OLD.billing_account_id, OLD.charge_source, OLD.currency, OLD.amount_picos, OLD.opened_by_id, OLD.opened_at))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_ends_once', MESSAGE = 'A hold ends once, and nothing else of it changes.';",
+                    hash="657b6cd93e61305d3f115e4197dd91470fd69099",
+                    operation="UPDATE",
+                    pgid="pgtrigger_ledger_hold_ends_once_02d42",
+                    table="ledger_holds",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerhold',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_hold_equals_entries', sql=outbox.guards.GuardSql(constraint='CONSTRAINT', func="\n                    IF (SELECT coalesce(sum(e.amount_picos), 0) FROM public.ledger_entries e\n                         WHERE e.hold_id = NEW.hold_id)\n                       IS DISTINCT FROM\n                       (SELECT CASE h.state WHEN 'held' THEN h.amount_picos ELSE 0 END\n                          FROM public.ledger_holds h WHERE h.hold_id = NEW.hold_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_equals_entries', MESSAGE = 'A hold''s entries sum to what its state says.';\n                    END IF;\n                    RETURN NULL;\n                ", hash='a8de395c18c8d6a088b6ac2ac55c133208b3aafa', operation='INSERT OR UPDATE', pgid='pgtrigger_ledger_hold_equals_entries_3eb97', table='ledger_holds', timing='DEFERRABLE INITIALLY DEFERRED', when='AFTER')),
+            model_name="ledgerhold",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_hold_equals_entries",
+                sql=outbox.guards.GuardSql(
+                    constraint="CONSTRAINT",
+                    func="\n                    IF (SELECT coalesce(sum(e.amount_picos), 0) FROM public.ledger_entries e\n                         WHERE e.hold_id = NEW.hold_id)\n                       IS DISTINCT FROM\n                       (SELECT CASE h.state WHEN 'held' THEN h.amount_picos ELSE 0 END\n                          FROM public.ledger_holds h WHERE h.hold_id = NEW.hold_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_equals_entries', MESSAGE = 'A hold''s entries sum to what its state says.';\n                    END IF;\n                    RETURN NULL;\n                ",
+                    hash="a8de395c18c8d6a088b6ac2ac55c133208b3aafa",
+                    operation="INSERT OR UPDATE",
+                    pgid="pgtrigger_ledger_hold_equals_entries_3eb97",
+                    table="ledger_holds",
+                    timing="DEFERRABLE INITIALLY DEFERRED",
+                    when="AFTER",
+                ),
+            ),
         ),
         migrations.AddIndex(
-            model_name='ledgerentry',
-            index=models.Index(condition=models.Q(('hold__isnull', False)), fields=['hold'], name='ledger_entry_of_hold'),
+            model_name="ledgerentry",
+            index=models.Index(
+                condition=models.Q(("hold__isnull", False)), fields=["hold"], name="ledger_entry_of_hold"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ledgerentry',
-            constraint=models.CheckConstraint(condition=models.Q(('line__gte', 1)), name='ledger_entry_line_from_1'),
+            model_name="ledgerentry",
+            constraint=models.CheckConstraint(condition=models.Q(("line__gte", 1)), name="ledger_entry_line_from_1"),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerentry',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_entry_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_entry_kept', MESSAGE = 'A ledger entry never changes; post a correction.';", hash='109030f4d6837c5343572c1699695cf1838b7916', operation='UPDATE OR DELETE', pgid='pgtrigger_ledger_entry_kept_90057', table='ledger_entries', when='BEFORE')),
+            model_name="ledgerentry",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_entry_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_entry_kept', MESSAGE = 'A ledger entry never changes; post a correction.';",
+                    hash="109030f4d6837c5343572c1699695cf1838b7916",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_ledger_entry_kept_90057",
+                    table="ledger_entries",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='ledgerentry',
-            trigger=pgtrigger.compiler.Trigger(name='ledger_entry_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_entry_truncate', MESSAGE = 'A ledger entry never changes; post a correction.';", hash='6eea4423dcc46467520b89e561616a83c1666743', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_ledger_entry_truncate_b0f54', table='ledger_entries', when='BEFORE')),
+            model_name="ledgerentry",
+            trigger=pgtrigger.compiler.Trigger(
+                name="ledger_entry_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_entry_truncate', MESSAGE = 'A ledger entry never changes; post a correction.';",
+                    hash="6eea4423dcc46467520b89e561616a83c1666743",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_ledger_entry_truncate_b0f54",
+                    table="ledger_entries",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingaccount',
-            constraint=models.CheckConstraint(condition=models.Q(('currency__regex', '^[A-Z]{3}$')), name='billing_account_currency'),
+            model_name="billingaccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("currency__regex", "^[A-Z]{3}$")), name="billing_account_currency"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingaccount',
-            constraint=models.CheckConstraint(condition=models.Q(('charge_source__in', ['runs', 'telemetry'])), name='billing_account_charge_source_closed'),
+            model_name="billingaccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("charge_source__in", ["runs", "telemetry"])),
+                name="billing_account_charge_source_closed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingaccount',
-            constraint=models.UniqueConstraint(fields=('billing_account_id', 'charge_source'), name='billing_account_charged_from'),
+            model_name="billingaccount",
+            constraint=models.UniqueConstraint(
+                fields=("billing_account_id", "charge_source"), name="billing_account_charged_from"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingaccount',
-            constraint=models.UniqueConstraint(fields=('billing_account_id', 'currency'), name='billing_account_in_currency'),
+            model_name="billingaccount",
+            constraint=models.UniqueConstraint(
+                fields=("billing_account_id", "currency"), name="billing_account_in_currency"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingaccount',
-            trigger=pgtrigger.compiler.Trigger(name='billing_account_delete', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_delete', MESSAGE = 'A billing account is never deleted.';", hash='0f6c6ade302eed484cdfa0eadcb28df7804d2452', operation='DELETE', pgid='pgtrigger_billing_account_delete_d062e', table='billing_accounts', when='BEFORE')),
+            model_name="billingaccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_account_delete",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_delete', MESSAGE = 'A billing account is never deleted.';",
+                    hash="0f6c6ade302eed484cdfa0eadcb28df7804d2452",
+                    operation="DELETE",
+                    pgid="pgtrigger_billing_account_delete_d062e",
+                    table="billing_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingaccount',
-            trigger=pgtrigger.compiler.Trigger(name='billing_account_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_truncate', MESSAGE = 'A billing account is never deleted.';", hash='d6cc2dff38829069e9a02817a5d3337c401dbe9f', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_billing_account_truncate_46f1d', table='billing_accounts', when='BEFORE')),
+            model_name="billingaccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_account_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_truncate', MESSAGE = 'A billing account is never deleted.';",
+                    hash="d6cc2dff38829069e9a02817a5d3337c401dbe9f",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_billing_account_truncate_46f1d",
+                    table="billing_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingaccount',
-            trigger=pgtrigger.compiler.Trigger(name='billing_account_frozen', sql=outbox.guards.GuardSql(condition='WHEN ((NEW.billing_account_id, NEW.tenant_id, NEW.currency, NEW.charge_source, NEW.price_book_name, NEW.opened_at) IS DISTINCT FROM (OLD.billing_account_id, OLD.tenant_id, OLD.currency, OLD.charge_source, OLD.price_book_name, OLD.opened_at))', func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_frozen', MESSAGE = 'Only the label of a billing account may change.';", hash='6ffe2771670fe6ae2603bfd34f169b6b75096246', operation='UPDATE', pgid='pgtrigger_billing_account_frozen_450d1', table='billing_accounts', when='BEFORE')),
+            model_name="billingaccount",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_account_frozen",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN ((NEW.billing_account_id, NEW.tenant_id, NEW.currency, NEW.charge_source, NEW.price_book_name, NEW.opened_at) IS DISTINCT FROM (OLD.billing_account_id, OLD.tenant_id, OLD.currency, OLD.charge_source, OLD.price_book_name, OLD.opened_at))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_frozen', MESSAGE = 'Only the label of a billing account may change.';",
+                    hash="6ffe2771670fe6ae2603bfd34f169b6b75096246",
+                    operation="UPDATE",
+                    pgid="pgtrigger_billing_account_frozen_450d1",
+                    table="billing_accounts",
+                    when="BEFORE",
+                ),
+            ),
         ),
     ]

@@ -1,14 +1,16 @@
 """Processes of the system as a test needs them: started, killed, stopped, and never left behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.ground.waiting import until
+from tests.ground.waiting import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHORT_LEASE = {"OUTBOX_LEASE": "1", "OUTBOX_RENEW_EVERY": "0.3", "OUTBOX_FULL_SCAN_EVERY": "0.05"}
@@ -25,53 +27,70 @@ if sys.platform == "linux":
         _LIBC.prctl(1, int(signal.SIGKILL))
 
 
+class Process(subprocess.Popen[bytes]):
+    """A process whose output goes into a file, so that it never waits for somebody to read it."""
+
+    output: Path
+
+    def said(self) -> str:
+        """Everything it wrote so far."""
+        return self.output.read_text(errors="replace")
+
+    def await_text(self, text: str) -> None:
+        """Wait until it wrote `text`; fail with all it wrote if it ended before."""
+        until(lambda: text in self.said() or self.poll() is not None)
+        assert text in self.said(), self.said()
+
+
 class Crew:
     """The processes of one test. `environment` is what they all get, beside the test's own."""
 
     def __init__(self, environment: dict[str, str] | None = None) -> None:
         self.environment = os.environ.copy() if environment is None else environment
-        self._all: list[subprocess.Popen[str]] = []
+        self._outputs = Path(tempfile.mkdtemp(prefix="crew-"))
+        self._all: list[Process] = []
 
-    def start(self, arguments: Sequence[str], *, quiet: bool = False, **more: str) -> subprocess.Popen[str]:
-        """Start Python with `arguments`; `more` adds to the environment. What a quiet one says is not kept."""
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env={**self.environment, **SHORT_LEASE, **more},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL if quiet else subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509  # one system call, loaded before
-        )
+    def start(self, arguments: Sequence[str], **more: str) -> Process:
+        """Start Python with `arguments`; `more` adds to the environment."""
+        output = self._outputs / str(len(self._all))
+        with output.open("wb") as written:
+            process = Process(
+                [sys.executable, "-u", *arguments],
+                cwd=ROOT,
+                env={**self.environment, **SHORT_LEASE, **more},
+                stdin=subprocess.PIPE,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,  # one system call, loaded before
+            )
+        process.output = output
         self._all.append(process)
         return process
 
-    def dispatcher(self, *, quiet: bool = False, **more: str) -> subprocess.Popen[str]:
+    def dispatcher(self, **more: str) -> Process:
         """A dispatcher of core."""
-        return self.start(DISPATCH, quiet=quiet, **more)
+        return self.start(DISPATCH, **more)
 
     def end(self) -> None:
         """Kill whatever still runs."""
         for process in self._all:
             if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    process.send_signal(signal.SIGCONT)
+                process.send_signal(signal.SIGCONT)
                 process.kill()
             process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with suppress(BrokenPipeError):
-                        stream.close()
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
+        shutil.rmtree(self._outputs, ignore_errors=True)
 
 
-def killed(process: subprocess.Popen[str]) -> None:
+def killed(process: Process) -> None:
     """Wait until the process has died by kill -9, and fail with its output if it ended otherwise."""
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, output
+    process.wait(timeout=PATIENCE_SECONDS)
+    assert process.returncode == -signal.SIGKILL, process.said()
 
 
-def drains_on_sigterm(process: subprocess.Popen[str]) -> bool:
+def drains_on_sigterm(process: Process) -> bool:
     """Whether the process has come so far that it handles SIGTERM, or has ended."""
     if process.poll() is not None:
         return True
@@ -80,31 +99,27 @@ def drains_on_sigterm(process: subprocess.Popen[str]) -> bool:
     return bool(caught & 1 << (signal.SIGTERM - 1))
 
 
-def ended(process: subprocess.Popen[str]) -> str:
+def ended(process: Process) -> str:
     """SIGTERM, a clean exit, and everything it said."""
     until(lambda: drains_on_sigterm(process))
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
-    return output
+    process.wait(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, process.said()
+    return process.said()
 
 
-def stopped(process: subprocess.Popen[str]) -> None:
+def stopped(process: Process) -> None:
     """Wait until the process has stopped itself."""
     until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
 
-def reached(process: subprocess.Popen[str], step: str) -> None:
+def reached(process: Process, step: str) -> None:
     """Wait until the process pauses at `step`."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.strip() == f"reached {step}":
-            return
-    raise AssertionError(f"the process ended before {step}")
+    process.await_text(f"reached {step}\n")
 
 
-def go_on(process: subprocess.Popen[str]) -> None:
+def go_on(process: Process) -> None:
     """Let a paused process continue."""
     assert process.stdin is not None
-    process.stdin.write("\n")
+    process.stdin.write(b"\n")
     process.stdin.flush()

@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.conf import settings
 
-from tests.crash.processes import Crew, ended, reached
+from tests.crash.processes import Crew, Process, ended, go_on, reached
 from tests.crash.site import CELERY_WORKER, Site
 from tests.ground.system import descendants
 from tests.ground.waiting import gone, until
@@ -19,17 +18,16 @@ SEND = "from outbox.tasks import dispatch\nfor _ in range(5): dispatch.apply_asy
 
 
 @pytest.fixture(scope="module")
-def celery(site: Site) -> Iterator[subprocess.Popen[str]]:
+def celery(site: Site) -> Iterator[Process]:
     """One worker for the tests of this file, with two processes."""
     crew = site.crew()
     worker = crew.start(CELERY_WORKER, OUTBOX_BEAT_EVERY="600")
-    assert worker.stdout is not None
-    until(lambda: "ready" in worker.stdout.readline())  # type: ignore[union-attr]  # asserted above
+    worker.await_text(" ready.")
     yield worker
     crew.end()
 
 
-def beat(crew: Crew, site: Site, name: str) -> subprocess.Popen[str]:
+def beat(crew: Crew, site: Site, name: str) -> Process:
     schedule = str(site.state / f"beat-{name}")
     return crew.start(
         ("-m", "celery", "-A", "config.celery", "beat", "--schedule", schedule, "--pidfile="), OUTBOX_BEAT_EVERY="0.5"
@@ -44,7 +42,7 @@ def test_the_schedule_counts_seconds_and_knows_no_daylight_saving() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spec("O1")
-def test_a_nudge_delivers_without_any_beat(site: Site, celery: subprocess.Popen[str]) -> None:
+def test_a_nudge_delivers_without_any_beat(site: Site, celery: Process) -> None:
     site.append(3)
     site.drained()
     site.prove_applied_once()
@@ -53,7 +51,7 @@ def test_a_nudge_delivers_without_any_beat(site: Site, celery: subprocess.Popen[
 @pytest.mark.slow
 @pytest.mark.trap("D14", "D15")
 def test_lost_nudges_are_found_by_the_beat_and_two_beats_are_harmless(
-    site: Site, celery: subprocess.Popen[str], site_crew: Crew
+    site: Site, celery: Process, site_crew: Crew
 ) -> None:
     before = site.done()
     site.append(3, tell=False)
@@ -78,9 +76,7 @@ def test_lost_nudges_are_found_by_the_beat_and_two_beats_are_harmless(
 
 @pytest.mark.slow
 @pytest.mark.trap("D14")
-def test_an_order_delivered_five_times_while_the_first_still_works_has_one_effect(
-    site: Site, celery: subprocess.Popen[str]
-) -> None:
+def test_an_order_delivered_five_times_while_the_first_still_works_has_one_effect(site: Site, celery: Process) -> None:
     site.append(20, tell=False)
     site.manage("shell", "--no-imports", "-c", SEND)
     site.drained()
@@ -89,9 +85,7 @@ def test_an_order_delivered_five_times_while_the_first_still_works_has_one_effec
 
 @pytest.mark.slow
 @pytest.mark.trap("D14")
-def test_a_killed_broker_comes_back_and_its_worker_with_it(
-    site: Site, celery: subprocess.Popen[str], site_crew: Crew
-) -> None:
+def test_a_killed_broker_comes_back_and_its_worker_with_it(site: Site, celery: Process, site_crew: Crew) -> None:
     beat(site_crew, site, "three")
     server = site.embedded.server_pids()["valkey"]
     os.kill(server, signal.SIGKILL)
@@ -105,7 +99,7 @@ def test_a_killed_broker_comes_back_and_its_worker_with_it(
 @pytest.mark.slow
 @pytest.mark.spec("O19")
 def test_a_pool_process_killed_in_its_work_is_replaced_and_its_work_recovered(
-    site: Site, celery: subprocess.Popen[str], site_crew: Crew
+    site: Site, celery: Process, site_crew: Crew
 ) -> None:
     beat(site_crew, site, "four")
     site.append(20, tell=False)
@@ -125,9 +119,7 @@ def test_sigterm_under_load_twenty_times_loses_nothing_and_repeats_nothing(site:
         worker = site_crew.dispatcher(OUTBOX_BATCH_SIZE="15", CRASH_PAUSE="claimed")
         reached(worker, "claimed")
         worker.send_signal(signal.SIGTERM)
-        assert worker.stdin is not None
-        worker.stdin.write("\n")
-        worker.stdin.flush()
+        go_on(worker)
         ended(worker)
     assert site.rows("SELECT count(*) FROM outbox_deliveries WHERE status = 'leased'") == [(0,)], "nothing stays leased"
     rest = site_crew.dispatcher()

@@ -1,5 +1,6 @@
 """Leases between real processes: stopped past the lease, longer than the lease, and with a wrong clock."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.crash.proof import drained, outcomes, prove_applied_once
 from tests.ground.waiting import until
 from tests.outbox.conftest import rows
 from tests.outbox.make import admission
+from tests.verify.tamper import tamper
 from tests.verify.world import append
 
 
@@ -27,9 +29,8 @@ def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes_and_says_
     drained()
     ended(rescuer)
     settled = rows("SELECT * FROM outbox_deliveries ORDER BY event_id")
-    sleeper.send_signal(18)  # SIGCONT
-    assert sleeper.stdout is not None
-    until(lambda: "late_result_fenced" in sleeper.stdout.readline())  # type: ignore[union-attr]  # asserted above
+    sleeper.send_signal(signal.SIGCONT)
+    sleeper.await_text("late_result_fenced")
     assert "2 fenced" in ended(sleeper)
     assert rows("SELECT * FROM outbox_deliveries ORDER BY event_id") == settled
     registry = CollectorRegistry()
@@ -71,10 +72,7 @@ def test_a_worker_with_a_wrong_clock_steals_no_lease_and_leaves_none_stuck(offse
     assert rows("SELECT count(*) FROM outbox_deliveries WHERE status = 'leased'") == [(2,)]
     holder.kill()
     holder.wait()
-    run_out = "UPDATE outbox_deliveries SET lease_expires_at = now() WHERE status = 'leased'"
-    from tests.verify.tamper import tamper
-
-    assert tamper("core", run_out) == 2
+    assert tamper("core", "UPDATE outbox_deliveries SET lease_expires_at = now() WHERE status = 'leased'") == 2
     drained()
     ended(wrong)
     prove_applied_once(4)

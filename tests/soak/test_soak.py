@@ -8,14 +8,13 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.processes import Crew, ended, killed
+from tests.crash.processes import Crew, Process, ended, killed
 from tests.crash.site import Site
 from tests.ground.conftest import open_directory
 from tests.ground.waiting import gone, until
@@ -75,11 +74,11 @@ class Soak:
         self.dispatchers = [self._dispatcher() for _ in range(2)]
         self.load = self._load()
 
-    def _dispatcher(self) -> subprocess.Popen[str]:
-        return self.crew.dispatcher(OUTBOX_BATCH_SIZE=str(self.chance.choice((1, 20, 500))), quiet=True)
+    def _dispatcher(self) -> Process:
+        return self.crew.dispatcher(OUTBOX_BATCH_SIZE=str(self.chance.choice((1, 20, 500))))
 
-    def _load(self) -> subprocess.Popen[str]:
-        return self.crew.start(("-m", "tests.soak.load", str(self.chance.random())), quiet=True)
+    def _load(self) -> Process:
+        return self.crew.start(("-m", "tests.soak.load", str(self.chance.random())))
 
     def run(self, *, until_time: float) -> Counter[str]:
         """Kill until the time is over; how often each was killed."""
@@ -107,7 +106,7 @@ class Soak:
             until(lambda: gone(server))
             assert self.site.embedded.revive() == (what,)
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
+    def _end(self, process: Process) -> None:
         assert process.poll() is None, "it ended by itself"
         process.kill()
         killed(process)

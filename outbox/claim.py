@@ -7,6 +7,11 @@ Nothing depends on the mark for correctness: a wrong one delays until the next f
 
 All times are the database's. An expired lease is finished as `lease_expired_unknown` and claimed again in the same
 statement; how that can be wrong: the old worker may still be working, and its late settle then changes no row.
+
+One statement is enough, although others change rows between its snapshot and its locks: a lease or a delay that
+somebody wrote meanwhile ends after this statement's `now()`, so the changed row does not match again. Only a claim that
+was held up for longer than its own lease breaks that; the guards then refuse this statement as a whole, and it is
+repeated.
 """
 
 import time

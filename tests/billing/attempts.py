@@ -1,11 +1,9 @@
 """Try statements that must be refused, and say what refused them."""
 
-from collections.abc import Sequence
-
 from django.db import DatabaseError, connections, transaction
 
 
-def refusal_of(alias: str, *statements: str, parameters: Sequence[object] = ()) -> str:
+def refusal_of(alias: str, *statements: str) -> str:
     """The constraint that refused (or the SQLSTATE where none is named), at the statement or at COMMIT.
 
     Raises `AssertionError` if the statements were accepted; they are rolled back then.
@@ -14,7 +12,7 @@ def refusal_of(alias: str, *statements: str, parameters: Sequence[object] = ()) 
         with transaction.atomic(using=alias):
             with connections[alias].cursor() as cursor:
                 for statement in statements:
-                    cursor.execute(statement, parameters or None)
+                    cursor.execute(statement)
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             transaction.set_rollback(True, using=alias)
     except DatabaseError as error:

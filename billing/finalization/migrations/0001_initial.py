@@ -10,163 +10,391 @@ import outbox.guards
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('ledger', '0001_initial'),
-        ('pricing', '0001_initial'),
+        ("ledger", "0001_initial"),
+        ("pricing", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='BillingReservation',
+            name="BillingReservation",
             fields=[
-                ('billing_reservation_id', models.TextField(primary_key=True, serialize=False)),
-                ('operation_id', models.TextField(unique=True)),
-                ('request_sha256', models.TextField()),
-                ('run_id', models.TextField(unique=True)),
-                ('run_admission_manifest_ref', models.TextField()),
-                ('run_admission_manifest_schema_version', models.TextField()),
-                ('run_admission_manifest_digest_algorithm_version', models.TextField()),
-                ('run_admission_manifest_digest', models.TextField()),
-                ('reserved_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('state', models.TextField(choices=[('open', 'Open: the hold stands; `confirmed_at` tells whether core has the run'), ('released', 'Released: core refused the operation and the hold was given back; terminal')], db_default='open')),
-                ('confirmed_at', models.DateTimeField(help_text='When billing learnt that core has the run.', null=True)),
-                ('released_at', models.DateTimeField(null=True)),
-                ('admission_refusal_ref', models.TextField(null=True)),
-                ('admission_refusal_schema_version', models.TextField(null=True)),
-                ('admission_refusal_digest_algorithm_version', models.TextField(null=True)),
-                ('admission_refusal_digest', models.TextField(null=True)),
-                ('billing_account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='ledger.billingaccount')),
-                ('price_book', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='pricing.storedpricebook')),
+                ("billing_reservation_id", models.TextField(primary_key=True, serialize=False)),
+                ("operation_id", models.TextField(unique=True)),
+                ("request_sha256", models.TextField()),
+                ("run_id", models.TextField(unique=True)),
+                ("run_admission_manifest_ref", models.TextField()),
+                ("run_admission_manifest_schema_version", models.TextField()),
+                ("run_admission_manifest_digest_algorithm_version", models.TextField()),
+                ("run_admission_manifest_digest", models.TextField()),
+                ("reserved_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("open", "Open: the hold stands; `confirmed_at` tells whether core has the run"),
+                            ("released", "Released: core refused the operation and the hold was given back; terminal"),
+                        ],
+                        db_default="open",
+                    ),
+                ),
+                (
+                    "confirmed_at",
+                    models.DateTimeField(help_text="When billing learnt that core has the run.", null=True),
+                ),
+                ("released_at", models.DateTimeField(null=True)),
+                ("admission_refusal_ref", models.TextField(null=True)),
+                ("admission_refusal_schema_version", models.TextField(null=True)),
+                ("admission_refusal_digest_algorithm_version", models.TextField(null=True)),
+                ("admission_refusal_digest", models.TextField(null=True)),
+                (
+                    "billing_account",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="ledger.billingaccount"),
+                ),
+                (
+                    "price_book",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="pricing.storedpricebook"
+                    ),
+                ),
             ],
             options={
-                'db_table': 'billing_reservations',
+                "db_table": "billing_reservations",
             },
         ),
         migrations.CreateModel(
-            name='BillingFinalizationFence',
+            name="BillingFinalizationFence",
             fields=[
-                ('billing_finalization_fence_id', models.TextField(primary_key=True, serialize=False)),
-                ('run_id', models.TextField(unique=True)),
-                ('fence_revision', models.BigIntegerField(db_default=1)),
-                ('coordination_state', models.TextField(choices=[('pending', 'Pending: the active work has to be done'), ('unadmitted', 'Unadmitted: core refused the run, there is nothing to finalize; terminal')], db_default='pending')),
-                ('latest_work_generation', models.BigIntegerField(db_default=1)),
-                ('billing_reservation', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='fence', to='finalization.billingreservation')),
+                ("billing_finalization_fence_id", models.TextField(primary_key=True, serialize=False)),
+                ("run_id", models.TextField(unique=True)),
+                ("fence_revision", models.BigIntegerField(db_default=1)),
+                (
+                    "coordination_state",
+                    models.TextField(
+                        choices=[
+                            ("pending", "Pending: the active work has to be done"),
+                            ("unadmitted", "Unadmitted: core refused the run, there is nothing to finalize; terminal"),
+                        ],
+                        db_default="pending",
+                    ),
+                ),
+                ("latest_work_generation", models.BigIntegerField(db_default=1)),
+                (
+                    "billing_reservation",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="fence",
+                        to="finalization.billingreservation",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'billing_finalization_fences',
+                "db_table": "billing_finalization_fences",
             },
         ),
         migrations.CreateModel(
-            name='StoredFinalizationWork',
+            name="StoredFinalizationWork",
             fields=[
-                ('billing_finalization_work_ref', models.TextField(primary_key=True, serialize=False)),
-                ('schema_version', models.TextField()),
-                ('digest_algorithm_version', models.TextField()),
-                ('digest', models.TextField()),
-                ('candidate', models.TextField(help_text='The canonical text that the digest covers, byte for byte.')),
-                ('work_generation', models.BigIntegerField()),
-                ('billing_finalization_operation_id', models.TextField(unique=True)),
-                ('created_at', models.DateTimeField()),
-                ('fence', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='works', to='finalization.billingfinalizationfence')),
+                ("billing_finalization_work_ref", models.TextField(primary_key=True, serialize=False)),
+                ("schema_version", models.TextField()),
+                ("digest_algorithm_version", models.TextField()),
+                ("digest", models.TextField()),
+                ("candidate", models.TextField(help_text="The canonical text that the digest covers, byte for byte.")),
+                ("work_generation", models.BigIntegerField()),
+                ("billing_finalization_operation_id", models.TextField(unique=True)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "fence",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="works",
+                        to="finalization.billingfinalizationfence",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'billing_finalization_works',
+                "db_table": "billing_finalization_works",
             },
         ),
         migrations.AddField(
-            model_name='billingfinalizationfence',
-            name='active_work',
-            field=models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='active_in', to='finalization.storedfinalizationwork'),
+            model_name="billingfinalizationfence",
+            name="active_work",
+            field=models.OneToOneField(
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="active_in",
+                to="finalization.storedfinalizationwork",
+            ),
         ),
         migrations.AddIndex(
-            model_name='billingreservation',
-            index=models.Index(condition=models.Q(('confirmed_at', None), ('state', 'open')), fields=['reserved_at', 'billing_reservation_id'], name='reservation_unconfirmed'),
+            model_name="billingreservation",
+            index=models.Index(
+                condition=models.Q(("confirmed_at", None), ("state", "open")),
+                fields=["reserved_at", "billing_reservation_id"],
+                name="reservation_unconfirmed",
+            ),
         ),
         migrations.AddIndex(
-            model_name='billingreservation',
-            index=models.Index(fields=['reserved_at', 'billing_reservation_id'], name='reservation_by_time'),
+            model_name="billingreservation",
+            index=models.Index(fields=["reserved_at", "billing_reservation_id"], name="reservation_by_time"),
         ),
         migrations.AddConstraint(
-            model_name='billingreservation',
-            constraint=models.CheckConstraint(condition=models.Q(('request_sha256__regex', '^[0-9a-f]{64}$')), name='billing_reservation_digest'),
+            model_name="billingreservation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("request_sha256__regex", "^[0-9a-f]{64}$")), name="billing_reservation_digest"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingreservation',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['open', 'released'])), name='billing_reservation_state_closed'),
+            model_name="billingreservation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["open", "released"])), name="billing_reservation_state_closed"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingreservation',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('admission_refusal_digest', None), ('admission_refusal_digest_algorithm_version', None), ('admission_refusal_ref', None), ('admission_refusal_schema_version', None), ('released_at', None), ('state', 'open')), models.Q(('admission_refusal_digest__isnull', False), ('admission_refusal_digest_algorithm_version__isnull', False), ('admission_refusal_ref__isnull', False), ('admission_refusal_schema_version__isnull', False), ('confirmed_at', None), ('released_at__isnull', False), ('state', 'released')), _connector='OR'), name='billing_reservation_shape'),
+            model_name="billingreservation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("admission_refusal_digest", None),
+                        ("admission_refusal_digest_algorithm_version", None),
+                        ("admission_refusal_ref", None),
+                        ("admission_refusal_schema_version", None),
+                        ("released_at", None),
+                        ("state", "open"),
+                    ),
+                    models.Q(
+                        ("admission_refusal_digest__isnull", False),
+                        ("admission_refusal_digest_algorithm_version__isnull", False),
+                        ("admission_refusal_ref__isnull", False),
+                        ("admission_refusal_schema_version__isnull", False),
+                        ("confirmed_at", None),
+                        ("released_at__isnull", False),
+                        ("state", "released"),
+                    ),
+                    _connector="OR",
+                ),
+                name="billing_reservation_shape",
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingreservation',
-            trigger=pgtrigger.compiler.Trigger(name='billing_reservation_delete', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_delete', MESSAGE = 'A reservation is never deleted.';", hash='b4c2db2e28f5b64a4d295ac5cd4381f4cdf56a76', operation='DELETE', pgid='pgtrigger_billing_reservation_delete_3d05c', table='billing_reservations', when='BEFORE')),
+            model_name="billingreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_reservation_delete",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_delete', MESSAGE = 'A reservation is never deleted.';",
+                    hash="b4c2db2e28f5b64a4d295ac5cd4381f4cdf56a76",
+                    operation="DELETE",
+                    pgid="pgtrigger_billing_reservation_delete_3d05c",
+                    table="billing_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingreservation',
-            trigger=pgtrigger.compiler.Trigger(name='billing_reservation_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_truncate', MESSAGE = 'A reservation is never deleted.';", hash='37485f33b345e8a647d1aa815344379a7cf8b3de', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_billing_reservation_truncate_4564b', table='billing_reservations', when='BEFORE')),
+            model_name="billingreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_reservation_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_truncate', MESSAGE = 'A reservation is never deleted.';",
+                    hash="37485f33b345e8a647d1aa815344379a7cf8b3de",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_billing_reservation_truncate_4564b",
+                    table="billing_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingreservation',
-            trigger=pgtrigger.compiler.Trigger(name='billing_reservation_born_open', sql=outbox.guards.GuardSql(condition="WHEN (NEW.state IS DISTINCT FROM 'open' OR NEW.confirmed_at IS NOT NULL)", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_born_open', MESSAGE = 'A reservation begins open and unconfirmed.';", hash='70084bc4019253a777cc7efb7edf58fa30c4b8cf', operation='INSERT', pgid='pgtrigger_billing_reservation_born_open_c8cfd', table='billing_reservations', when='BEFORE')),
+            model_name="billingreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_reservation_born_open",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.state IS DISTINCT FROM 'open' OR NEW.confirmed_at IS NOT NULL)",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_born_open', MESSAGE = 'A reservation begins open and unconfirmed.';",
+                    hash="70084bc4019253a777cc7efb7edf58fa30c4b8cf",
+                    operation="INSERT",
+                    pgid="pgtrigger_billing_reservation_born_open_c8cfd",
+                    table="billing_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingreservation',
-            trigger=pgtrigger.compiler.Trigger(name='billing_reservation_frozen', sql=outbox.guards.GuardSql(condition='WHEN (NEW.billing_reservation_id IS DISTINCT FROM OLD.billing_reservation_id OR NEW.operation_id IS DISTINCT FROM OLD.operation_id OR NEW.request_sha256 IS DISTINCT FROM OLD.request_sha256 OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.billing_account_id IS DISTINCT FROM OLD.billing_account_id OR NEW.price_book_id IS DISTINCT FROM OLD.price_book_id OR NEW.run_admission_manifest_ref IS DISTINCT FROM OLD.run_admission_manifest_ref OR NEW.run_admission_manifest_schema_version IS DISTINCT FROM OLD.run_admission_manifest_schema_version OR NEW.run_admission_manifest_digest_algorithm_version IS DISTINCT FROM OLD.run_admission_manifest_digest_algorithm_version OR NEW.run_admission_manifest_digest IS DISTINCT FROM OLD.run_admission_manifest_digest OR NEW.reserved_at IS DISTINCT FROM OLD.reserved_at)', func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_frozen', MESSAGE = 'What was reserved never changes.';", hash='e381bfdda156c68aa050dacad3e8c1649b80bb6a', operation='UPDATE', pgid='pgtrigger_billing_reservation_frozen_fe0a1', table='billing_reservations', when='BEFORE')),
+            model_name="billingreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_reservation_frozen",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.billing_reservation_id IS DISTINCT FROM OLD.billing_reservation_id OR NEW.operation_id IS DISTINCT FROM OLD.operation_id OR NEW.request_sha256 IS DISTINCT FROM OLD.request_sha256 OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.billing_account_id IS DISTINCT FROM OLD.billing_account_id OR NEW.price_book_id IS DISTINCT FROM OLD.price_book_id OR NEW.run_admission_manifest_ref IS DISTINCT FROM OLD.run_admission_manifest_ref OR NEW.run_admission_manifest_schema_version IS DISTINCT FROM OLD.run_admission_manifest_schema_version OR NEW.run_admission_manifest_digest_algorithm_version IS DISTINCT FROM OLD.run_admission_manifest_digest_algorithm_version OR NEW.run_admission_manifest_digest IS DISTINCT FROM OLD.run_admission_manifest_digest OR NEW.reserved_at IS DISTINCT FROM OLD.reserved_at)",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_frozen', MESSAGE = 'What was reserved never changes.';",
+                    hash="e381bfdda156c68aa050dacad3e8c1649b80bb6a",
+                    operation="UPDATE",
+                    pgid="pgtrigger_billing_reservation_frozen_fe0a1",
+                    table="billing_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingreservation',
-            trigger=pgtrigger.compiler.Trigger(name='billing_reservation_transition', sql=outbox.guards.GuardSql(condition="WHEN (OLD.state <> 'open' OR OLD.confirmed_at IS NOT NULL)", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_transition', MESSAGE = 'A reservation is confirmed or released once.';", hash='206ab18860204e082bc0396c38ee47610a1cf029', operation='UPDATE', pgid='pgtrigger_billing_reservation_transition_e9e1c', table='billing_reservations', when='BEFORE')),
+            model_name="billingreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_reservation_transition",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (OLD.state <> 'open' OR OLD.confirmed_at IS NOT NULL)",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_transition', MESSAGE = 'A reservation is confirmed or released once.';",
+                    hash="206ab18860204e082bc0396c38ee47610a1cf029",
+                    operation="UPDATE",
+                    pgid="pgtrigger_billing_reservation_transition_e9e1c",
+                    table="billing_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingreservation',
-            trigger=pgtrigger.compiler.Trigger(name='billing_reservation_equals_hold', sql=outbox.guards.GuardSql(constraint='CONSTRAINT', func="\n                    IF NOT EXISTS (\n                        SELECT 1 FROM public.billing_reservations r\n                          JOIN public.ledger_holds h ON h.hold_id = r.billing_reservation_id\n                         WHERE r.billing_reservation_id = NEW.billing_reservation_id\n                           AND h.billing_account_id = r.billing_account_id\n                           AND (r.state = 'open') = (h.state = 'held')) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_equals_hold', MESSAGE = 'An open reservation has an open hold.';\n                    END IF;\n                    IF NOT EXISTS (SELECT 1 FROM public.billing_finalization_fences f\n                                    WHERE f.billing_reservation_id = NEW.billing_reservation_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_has_fence', MESSAGE = 'A reservation has its fence from the beginning.';\n                    END IF;\n                    RETURN NULL;\n                ", hash='160c02ea93a28820cd608b5d68b920ac9ab3b31f', operation='INSERT OR UPDATE', pgid='pgtrigger_billing_reservation_equals_hold_4631a', table='billing_reservations', timing='DEFERRABLE INITIALLY DEFERRED', when='AFTER')),
+            model_name="billingreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_reservation_equals_hold",
+                sql=outbox.guards.GuardSql(
+                    constraint="CONSTRAINT",
+                    func="\n                    IF NOT EXISTS (\n                        SELECT 1 FROM public.billing_reservations r\n                          JOIN public.ledger_holds h ON h.hold_id = r.billing_reservation_id\n                         WHERE r.billing_reservation_id = NEW.billing_reservation_id\n                           AND h.billing_account_id = r.billing_account_id\n                           AND (r.state = 'open') = (h.state = 'held')) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_equals_hold', MESSAGE = 'An open reservation has an open hold.';\n                    END IF;\n                    IF NOT EXISTS (SELECT 1 FROM public.billing_finalization_fences f\n                                    WHERE f.billing_reservation_id = NEW.billing_reservation_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_has_fence', MESSAGE = 'A reservation has its fence from the beginning.';\n                    END IF;\n                    RETURN NULL;\n                ",
+                    hash="160c02ea93a28820cd608b5d68b920ac9ab3b31f",
+                    operation="INSERT OR UPDATE",
+                    pgid="pgtrigger_billing_reservation_equals_hold_4631a",
+                    table="billing_reservations",
+                    timing="DEFERRABLE INITIALLY DEFERRED",
+                    when="AFTER",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='storedfinalizationwork',
-            constraint=models.CheckConstraint(condition=models.Q(('digest_algorithm_version', 'jcs-sha256-v1'), ('schema_version', '1'), ('work_generation__gte', 1)), name='billing_finalization_work_version'),
+            model_name="storedfinalizationwork",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("digest_algorithm_version", "jcs-sha256-v1"), ("schema_version", "1"), ("work_generation__gte", 1)
+                ),
+                name="billing_finalization_work_version",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='storedfinalizationwork',
-            constraint=models.UniqueConstraint(fields=('fence', 'work_generation'), name='billing_finalization_work_generation'),
+            model_name="storedfinalizationwork",
+            constraint=models.UniqueConstraint(
+                fields=("fence", "work_generation"), name="billing_finalization_work_generation"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedfinalizationwork',
-            trigger=pgtrigger.compiler.Trigger(name='billing_finalization_work_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_kept', MESSAGE = 'Work never changes; the next generation replaces it.';", hash='3da18187751c05ed11cbe5d4923e28976f312a8e', operation='UPDATE OR DELETE', pgid='pgtrigger_billing_finalization_work_kept_fcd4e', table='billing_finalization_works', when='BEFORE')),
+            model_name="storedfinalizationwork",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_finalization_work_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_kept', MESSAGE = 'Work never changes; the next generation replaces it.';",
+                    hash="3da18187751c05ed11cbe5d4923e28976f312a8e",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_billing_finalization_work_kept_fcd4e",
+                    table="billing_finalization_works",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedfinalizationwork',
-            trigger=pgtrigger.compiler.Trigger(name='billing_finalization_work_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_truncate', MESSAGE = 'Work never changes; the next generation replaces it.';", hash='c5499b00ac2b61f80c40c110958c24e628d53b67', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_billing_finalization_work_truncate_7870f', table='billing_finalization_works', when='BEFORE')),
+            model_name="storedfinalizationwork",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_finalization_work_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_truncate', MESSAGE = 'Work never changes; the next generation replaces it.';",
+                    hash="c5499b00ac2b61f80c40c110958c24e628d53b67",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_billing_finalization_work_truncate_7870f",
+                    table="billing_finalization_works",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedfinalizationwork',
-            trigger=pgtrigger.compiler.Trigger(name='billing_finalization_work_digest', sql=outbox.guards.GuardSql(condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';", hash='843d9d041858b9ea20849aa50d4f9be28c62dea5', operation='INSERT', pgid='pgtrigger_billing_finalization_work_digest_bf5c7', table='billing_finalization_works', when='BEFORE')),
+            model_name="storedfinalizationwork",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_finalization_work_digest",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';",
+                    hash="843d9d041858b9ea20849aa50d4f9be28c62dea5",
+                    operation="INSERT",
+                    pgid="pgtrigger_billing_finalization_work_digest_bf5c7",
+                    table="billing_finalization_works",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingfinalizationfence',
-            constraint=models.CheckConstraint(condition=models.Q(('coordination_state__in', ['pending', 'unadmitted'])), name='billing_finalization_fence_state_closed'),
+            model_name="billingfinalizationfence",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("coordination_state__in", ["pending", "unadmitted"])),
+                name="billing_finalization_fence_state_closed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingfinalizationfence',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('active_work__isnull', False), ('coordination_state', 'pending')), models.Q(('active_work', None), ('coordination_state', 'unadmitted')), _connector='OR'), name='billing_finalization_fence_shape'),
+            model_name="billingfinalizationfence",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("active_work__isnull", False), ("coordination_state", "pending")),
+                    models.Q(("active_work", None), ("coordination_state", "unadmitted")),
+                    _connector="OR",
+                ),
+                name="billing_finalization_fence_shape",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='billingfinalizationfence',
-            constraint=models.CheckConstraint(condition=models.Q(('fence_revision__gte', 1), ('latest_work_generation__gte', 1)), name='billing_finalization_fence_counts'),
+            model_name="billingfinalizationfence",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("fence_revision__gte", 1), ("latest_work_generation__gte", 1)),
+                name="billing_finalization_fence_counts",
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingfinalizationfence',
-            trigger=pgtrigger.compiler.Trigger(name='billing_finalization_fence_delete', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_delete', MESSAGE = 'A fence is never deleted.';", hash='8b2cd68fa02e6f7ae18b509024df31bc8359cb6d', operation='DELETE', pgid='pgtrigger_billing_finalization_fence_delete_bf26f', table='billing_finalization_fences', when='BEFORE')),
+            model_name="billingfinalizationfence",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_finalization_fence_delete",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_delete', MESSAGE = 'A fence is never deleted.';",
+                    hash="8b2cd68fa02e6f7ae18b509024df31bc8359cb6d",
+                    operation="DELETE",
+                    pgid="pgtrigger_billing_finalization_fence_delete_bf26f",
+                    table="billing_finalization_fences",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingfinalizationfence',
-            trigger=pgtrigger.compiler.Trigger(name='billing_finalization_fence_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_truncate', MESSAGE = 'A fence is never deleted.';", hash='ac461b20f22229500aa894278413ce8cc6cacef5', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_billing_finalization_fence_truncate_f93c2', table='billing_finalization_fences', when='BEFORE')),
+            model_name="billingfinalizationfence",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_finalization_fence_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_truncate', MESSAGE = 'A fence is never deleted.';",
+                    hash="ac461b20f22229500aa894278413ce8cc6cacef5",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_billing_finalization_fence_truncate_f93c2",
+                    table="billing_finalization_fences",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='billingfinalizationfence',
-            trigger=pgtrigger.compiler.Trigger(name='billing_finalization_fence_forward', sql=outbox.guards.GuardSql(condition="WHEN (NEW.fence_revision <> OLD.fence_revision + 1 OR NEW.latest_work_generation NOT IN (OLD.latest_work_generation, OLD.latest_work_generation + 1) OR OLD.coordination_state = 'unadmitted' OR (NEW.billing_finalization_fence_id, NEW.billing_reservation_id, NEW.run_id) IS DISTINCT FROM (OLD.billing_finalization_fence_id, OLD.billing_reservation_id, OLD.run_id))", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_forward', MESSAGE = 'A fence moves forward one revision at a time and keeps its identity.';", hash='bfc982c63f9ec2fa7f99a8491a5730a1bbae3469', operation='UPDATE', pgid='pgtrigger_billing_finalization_fence_forward_f0a3a', table='billing_finalization_fences', when='BEFORE')),
+            model_name="billingfinalizationfence",
+            trigger=pgtrigger.compiler.Trigger(
+                name="billing_finalization_fence_forward",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.fence_revision <> OLD.fence_revision + 1 OR NEW.latest_work_generation NOT IN (OLD.latest_work_generation, OLD.latest_work_generation + 1) OR OLD.coordination_state = 'unadmitted' OR (NEW.billing_finalization_fence_id, NEW.billing_reservation_id, NEW.run_id) IS DISTINCT FROM (OLD.billing_finalization_fence_id, OLD.billing_reservation_id, OLD.run_id))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_forward', MESSAGE = 'A fence moves forward one revision at a time and keeps its identity.';",
+                    hash="bfc982c63f9ec2fa7f99a8491a5730a1bbae3469",
+                    operation="UPDATE",
+                    pgid="pgtrigger_billing_finalization_fence_forward_f0a3a",
+                    table="billing_finalization_fences",
+                    when="BEFORE",
+                ),
+            ),
         ),
     ]

@@ -9,43 +9,79 @@ import outbox.guards
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='StoredPriceBook',
+            name="StoredPriceBook",
             fields=[
-                ('price_book_ref', models.TextField(primary_key=True, serialize=False)),
-                ('schema_version', models.TextField()),
-                ('digest_algorithm_version', models.TextField()),
-                ('digest', models.TextField()),
-                ('candidate', models.TextField(help_text='The canonical text that the digest covers, byte for byte.')),
-                ('name', models.TextField()),
-                ('book_version', models.BigIntegerField()),
-                ('currency', models.TextField()),
-                ('effective_from', models.DateTimeField()),
-                ('imported_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("price_book_ref", models.TextField(primary_key=True, serialize=False)),
+                ("schema_version", models.TextField()),
+                ("digest_algorithm_version", models.TextField()),
+                ("digest", models.TextField()),
+                ("candidate", models.TextField(help_text="The canonical text that the digest covers, byte for byte.")),
+                ("name", models.TextField()),
+                ("book_version", models.BigIntegerField()),
+                ("currency", models.TextField()),
+                ("effective_from", models.DateTimeField()),
+                ("imported_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'verbose_name': 'price book',
-                'db_table': 'price_books',
-                'constraints': [models.CheckConstraint(condition=models.Q(('digest_algorithm_version', 'jcs-sha256-v1'), ('schema_version', '1')), name='price_book_schema_version'), models.UniqueConstraint(fields=('name', 'book_version'), name='price_book_once'), models.UniqueConstraint(fields=('name', 'currency', 'effective_from'), name='price_book_in_effect')],
+                "verbose_name": "price book",
+                "db_table": "price_books",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("digest_algorithm_version", "jcs-sha256-v1"), ("schema_version", "1")),
+                        name="price_book_schema_version",
+                    ),
+                    models.UniqueConstraint(fields=("name", "book_version"), name="price_book_once"),
+                    models.UniqueConstraint(fields=("name", "currency", "effective_from"), name="price_book_in_effect"),
+                ],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedpricebook',
-            trigger=pgtrigger.compiler.Trigger(name='price_book_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_kept', MESSAGE = 'A price book never changes; import a new version.';", hash='75b1de41779e3c058672edd8d86f757cdee4e0a5', operation='UPDATE OR DELETE', pgid='pgtrigger_price_book_kept_9988d', table='price_books', when='BEFORE')),
+            model_name="storedpricebook",
+            trigger=pgtrigger.compiler.Trigger(
+                name="price_book_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_kept', MESSAGE = 'A price book never changes; import a new version.';",
+                    hash="75b1de41779e3c058672edd8d86f757cdee4e0a5",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_price_book_kept_9988d",
+                    table="price_books",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedpricebook',
-            trigger=pgtrigger.compiler.Trigger(name='price_book_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_truncate', MESSAGE = 'A price book never changes; import a new version.';", hash='4c9a2458530eb1c1175c0fde25d00b0063d0d4d3', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_price_book_truncate_8a2fc', table='price_books', when='BEFORE')),
+            model_name="storedpricebook",
+            trigger=pgtrigger.compiler.Trigger(
+                name="price_book_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_truncate', MESSAGE = 'A price book never changes; import a new version.';",
+                    hash="4c9a2458530eb1c1175c0fde25d00b0063d0d4d3",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_price_book_truncate_8a2fc",
+                    table="price_books",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedpricebook',
-            trigger=pgtrigger.compiler.Trigger(name='price_book_digest', sql=outbox.guards.GuardSql(func='\n                    IF NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, \'UTF8\')), \'hex\') THEN\n                        RAISE EXCEPTION USING ERRCODE = \'OB100\', CONSTRAINT = \'price_book_digest\', MESSAGE = \'The digest is not the SHA-256 of the stored text.\';\n                    END IF;\n                    IF starts_with(NEW.candidate, \'{"bookVersion":\' || NEW.book_version::text || \',"currency":\' || to_json(NEW.currency)::text\n    || \',"effectiveFrom":"\' || to_char(NEW.effective_from AT TIME ZONE \'UTC\', \'YYYY-MM-DD"T"HH24:MI:SS.US"Z"\')\n    || \'","name":\' || to_json(NEW.name)::text || \',"priceBookDigestAlgorithmVersion":"jcs-sha256-v1"\'\n    || \',"priceBookSchemaVersion":"1","prices":[\') IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = \'OB100\', CONSTRAINT = \'price_book_columns\', MESSAGE = \'The columns do not say what the canonical text says.\';\n                    END IF;\n                    RETURN NEW;\n                ', hash='64d4fee36ba4531fb4ebf1dc9c6c8617a0a4d29a', operation='INSERT', pgid='pgtrigger_price_book_digest_2716a', table='price_books', when='BEFORE')),
+            model_name="storedpricebook",
+            trigger=pgtrigger.compiler.Trigger(
+                name="price_book_digest",
+                sql=outbox.guards.GuardSql(
+                    func="\n                    IF NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex') THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';\n                    END IF;\n                    IF starts_with(NEW.candidate, '{\"bookVersion\":' || NEW.book_version::text || ',\"currency\":' || to_json(NEW.currency)::text\n    || ',\"effectiveFrom\":\"' || to_char(NEW.effective_from AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')\n    || '\",\"name\":' || to_json(NEW.name)::text || ',\"priceBookDigestAlgorithmVersion\":\"jcs-sha256-v1\"'\n    || ',\"priceBookSchemaVersion\":\"1\",\"prices\":[') IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_columns', MESSAGE = 'The columns do not say what the canonical text says.';\n                    END IF;\n                    RETURN NEW;\n                ",
+                    hash="64d4fee36ba4531fb4ebf1dc9c6c8617a0a4d29a",
+                    operation="INSERT",
+                    pgid="pgtrigger_price_book_digest_2716a",
+                    table="price_books",
+                    when="BEFORE",
+                ),
+            ),
         ),
     ]

@@ -10,194 +10,396 @@ import outbox.guards
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='AdmissionOutcome',
+            name="AdmissionOutcome",
             fields=[
-                ('operation_id', models.TextField(primary_key=True, serialize=False)),
-                ('request_sha256', models.TextField()),
-                ('state', models.TextField(choices=[('admitted', 'Admitted: the run exists'), ('refused', 'Refused: the run will never exist')])),
-                ('decided_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("operation_id", models.TextField(primary_key=True, serialize=False)),
+                ("request_sha256", models.TextField()),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("admitted", "Admitted: the run exists"),
+                            ("refused", "Refused: the run will never exist"),
+                        ]
+                    ),
+                ),
+                ("decided_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'admission_outcomes',
+                "db_table": "admission_outcomes",
             },
         ),
         migrations.CreateModel(
-            name='WalletReservation',
+            name="WalletReservation",
             fields=[
-                ('billing_reservation_id', models.TextField(primary_key=True, serialize=False)),
-                ('billing_account_id', models.TextField()),
-                ('currency', models.TextField()),
-                ('hold_amount_picos', models.DecimalField(decimal_places=0, max_digits=38)),
-                ('wallet_reserved_event_id', models.UUIDField(unique=True)),
-                ('reserved_at', models.DateTimeField()),
+                ("billing_reservation_id", models.TextField(primary_key=True, serialize=False)),
+                ("billing_account_id", models.TextField()),
+                ("currency", models.TextField()),
+                ("hold_amount_picos", models.DecimalField(decimal_places=0, max_digits=38)),
+                ("wallet_reserved_event_id", models.UUIDField(unique=True)),
+                ("reserved_at", models.DateTimeField()),
             ],
             options={
-                'db_table': 'wallet_reservations',
+                "db_table": "wallet_reservations",
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('run_id', models.TextField(primary_key=True, serialize=False)),
-                ('tenant_kind', models.TextField()),
-                ('tenant_id', models.TextField()),
-                ('workspace_id', models.TextField()),
-                ('project_id', models.TextField(null=True)),
-                ('billing_account_id', models.TextField()),
-                ('run_created_event_id', models.UUIDField(unique=True)),
-                ('admitted_at', models.DateTimeField()),
-                ('operation', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='admitted_run', to='admission.admissionoutcome')),
+                ("run_id", models.TextField(primary_key=True, serialize=False)),
+                ("tenant_kind", models.TextField()),
+                ("tenant_id", models.TextField()),
+                ("workspace_id", models.TextField()),
+                ("project_id", models.TextField(null=True)),
+                ("billing_account_id", models.TextField()),
+                ("run_created_event_id", models.UUIDField(unique=True)),
+                ("admitted_at", models.DateTimeField()),
+                (
+                    "operation",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="admitted_run",
+                        to="admission.admissionoutcome",
+                    ),
+                ),
             ],
             options={
-                'db_table': 'runs',
+                "db_table": "runs",
             },
         ),
         migrations.AddField(
-            model_name='admissionoutcome',
-            name='run',
-            field=models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='admission.run'),
+            model_name="admissionoutcome",
+            name="run",
+            field=models.OneToOneField(
+                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="admission.run"
+            ),
         ),
         migrations.CreateModel(
-            name='StoredManifest',
+            name="StoredManifest",
             fields=[
-                ('run_admission_manifest_ref', models.TextField(primary_key=True, serialize=False)),
-                ('schema_version', models.TextField()),
-                ('digest_algorithm_version', models.TextField()),
-                ('digest', models.TextField()),
-                ('candidate', models.TextField(help_text='The canonical text that the digest covers, byte for byte.')),
-                ('admitted_at', models.DateTimeField()),
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='manifest', to='admission.run')),
+                ("run_admission_manifest_ref", models.TextField(primary_key=True, serialize=False)),
+                ("schema_version", models.TextField()),
+                ("digest_algorithm_version", models.TextField()),
+                ("digest", models.TextField()),
+                ("candidate", models.TextField(help_text="The canonical text that the digest covers, byte for byte.")),
+                ("admitted_at", models.DateTimeField()),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="manifest", to="admission.run"
+                    ),
+                ),
             ],
             options={
-                'db_table': 'run_admission_manifests',
+                "db_table": "run_admission_manifests",
             },
         ),
         migrations.AddField(
-            model_name='run',
-            name='run_admission_manifest',
-            field=models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='admission.storedmanifest'),
+            model_name="run",
+            name="run_admission_manifest",
+            field=models.OneToOneField(
+                db_constraint=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="admission.storedmanifest",
+            ),
         ),
         migrations.CreateModel(
-            name='StoredRefusal',
+            name="StoredRefusal",
             fields=[
-                ('admission_refusal_ref', models.TextField(primary_key=True, serialize=False)),
-                ('schema_version', models.TextField()),
-                ('digest_algorithm_version', models.TextField()),
-                ('digest', models.TextField()),
-                ('candidate', models.TextField(help_text='The canonical text that the digest covers, byte for byte.')),
-                ('reason', models.TextField()),
-                ('refused_at', models.DateTimeField()),
+                ("admission_refusal_ref", models.TextField(primary_key=True, serialize=False)),
+                ("schema_version", models.TextField()),
+                ("digest_algorithm_version", models.TextField()),
+                ("digest", models.TextField()),
+                ("candidate", models.TextField(help_text="The canonical text that the digest covers, byte for byte.")),
+                ("reason", models.TextField()),
+                ("refused_at", models.DateTimeField()),
             ],
             options={
-                'db_table': 'admission_refusals',
-                'constraints': [models.CheckConstraint(condition=models.Q(('digest_algorithm_version', 'jcs-sha256-v1'), ('schema_version', '1')), name='admission_refusal_version'), models.CheckConstraint(condition=models.Q(('reason__in', ('core_failed', 'admission_abandoned'))), name='admission_refusal_reason')],
+                "db_table": "admission_refusals",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("digest_algorithm_version", "jcs-sha256-v1"), ("schema_version", "1")),
+                        name="admission_refusal_version",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason__in", ("core_failed", "admission_abandoned"))),
+                        name="admission_refusal_reason",
+                    ),
+                ],
             },
         ),
         migrations.AddField(
-            model_name='admissionoutcome',
-            name='admission_refusal',
-            field=models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, to='admission.storedrefusal'),
+            model_name="admissionoutcome",
+            name="admission_refusal",
+            field=models.OneToOneField(
+                null=True, on_delete=django.db.models.deletion.PROTECT, to="admission.storedrefusal"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedrefusal',
-            trigger=pgtrigger.compiler.Trigger(name='admission_refusal_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_kept', MESSAGE = 'A refusal never changes.';", hash='8b9f707538a3be021ae9eb0114d5a7be170a2fbb', operation='UPDATE OR DELETE', pgid='pgtrigger_admission_refusal_kept_04fdd', table='admission_refusals', when='BEFORE')),
+            model_name="storedrefusal",
+            trigger=pgtrigger.compiler.Trigger(
+                name="admission_refusal_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_kept', MESSAGE = 'A refusal never changes.';",
+                    hash="8b9f707538a3be021ae9eb0114d5a7be170a2fbb",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_admission_refusal_kept_04fdd",
+                    table="admission_refusals",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedrefusal',
-            trigger=pgtrigger.compiler.Trigger(name='admission_refusal_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_truncate', MESSAGE = 'A refusal never changes.';", hash='92d5aec46d4f8ae9f2d76e9daeb8a0ceb84cfd5d', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_admission_refusal_truncate_ca0e4', table='admission_refusals', when='BEFORE')),
+            model_name="storedrefusal",
+            trigger=pgtrigger.compiler.Trigger(
+                name="admission_refusal_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_truncate', MESSAGE = 'A refusal never changes.';",
+                    hash="92d5aec46d4f8ae9f2d76e9daeb8a0ceb84cfd5d",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_admission_refusal_truncate_ca0e4",
+                    table="admission_refusals",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedrefusal',
-            trigger=pgtrigger.compiler.Trigger(name='admission_refusal_digest', sql=outbox.guards.GuardSql(condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';", hash='24b58ac8944a52b5d1fd0bdfebe8fc37ee59cf76', operation='INSERT', pgid='pgtrigger_admission_refusal_digest_b3565', table='admission_refusals', when='BEFORE')),
+            model_name="storedrefusal",
+            trigger=pgtrigger.compiler.Trigger(
+                name="admission_refusal_digest",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';",
+                    hash="24b58ac8944a52b5d1fd0bdfebe8fc37ee59cf76",
+                    operation="INSERT",
+                    pgid="pgtrigger_admission_refusal_digest_b3565",
+                    table="admission_refusals",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddField(
-            model_name='walletreservation',
-            name='run',
-            field=models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='wallet_reservation', to='admission.run'),
+            model_name="walletreservation",
+            name="run",
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.PROTECT, related_name="wallet_reservation", to="admission.run"
+            ),
         ),
         migrations.AddField(
-            model_name='run',
-            name='billing_reservation',
-            field=models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='admission.walletreservation'),
+            model_name="run",
+            name="billing_reservation",
+            field=models.OneToOneField(
+                db_constraint=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="admission.walletreservation",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='storedmanifest',
-            constraint=models.CheckConstraint(condition=models.Q(('digest_algorithm_version', 'jcs-sha256-v1'), ('schema_version', '1')), name='run_admission_manifest_version'),
+            model_name="storedmanifest",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("digest_algorithm_version", "jcs-sha256-v1"), ("schema_version", "1")),
+                name="run_admission_manifest_version",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='storedmanifest',
-            constraint=models.UniqueConstraint(fields=('run', 'run_admission_manifest_ref'), name='run_admission_manifest_run'),
+            model_name="storedmanifest",
+            constraint=models.UniqueConstraint(
+                fields=("run", "run_admission_manifest_ref"), name="run_admission_manifest_run"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedmanifest',
-            trigger=pgtrigger.compiler.Trigger(name='run_admission_manifest_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_kept', MESSAGE = 'A manifest never changes.';", hash='8bb347505e5d23baad6f0583a772215d3de1af2c', operation='UPDATE OR DELETE', pgid='pgtrigger_run_admission_manifest_kept_d2b98', table='run_admission_manifests', when='BEFORE')),
+            model_name="storedmanifest",
+            trigger=pgtrigger.compiler.Trigger(
+                name="run_admission_manifest_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_kept', MESSAGE = 'A manifest never changes.';",
+                    hash="8bb347505e5d23baad6f0583a772215d3de1af2c",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_run_admission_manifest_kept_d2b98",
+                    table="run_admission_manifests",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedmanifest',
-            trigger=pgtrigger.compiler.Trigger(name='run_admission_manifest_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_truncate', MESSAGE = 'A manifest never changes.';", hash='875f0c2b838ac8f86695c8b09187bec28ef97977', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_run_admission_manifest_truncate_37779', table='run_admission_manifests', when='BEFORE')),
+            model_name="storedmanifest",
+            trigger=pgtrigger.compiler.Trigger(
+                name="run_admission_manifest_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_truncate', MESSAGE = 'A manifest never changes.';",
+                    hash="875f0c2b838ac8f86695c8b09187bec28ef97977",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_run_admission_manifest_truncate_37779",
+                    table="run_admission_manifests",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='storedmanifest',
-            trigger=pgtrigger.compiler.Trigger(name='run_admission_manifest_digest', sql=outbox.guards.GuardSql(condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))", func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';", hash='f001301bb1ca23690f0199170202493816829a50', operation='INSERT', pgid='pgtrigger_run_admission_manifest_digest_71c72', table='run_admission_manifests', when='BEFORE')),
+            model_name="storedmanifest",
+            trigger=pgtrigger.compiler.Trigger(
+                name="run_admission_manifest_digest",
+                sql=outbox.guards.GuardSql(
+                    condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))",
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';",
+                    hash="f001301bb1ca23690f0199170202493816829a50",
+                    operation="INSERT",
+                    pgid="pgtrigger_run_admission_manifest_digest_71c72",
+                    table="run_admission_manifests",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='admissionoutcome',
-            constraint=models.CheckConstraint(condition=models.Q(('request_sha256__regex', '^[0-9a-f]{64}$')), name='admission_outcome_digest'),
+            model_name="admissionoutcome",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("request_sha256__regex", "^[0-9a-f]{64}$")), name="admission_outcome_digest"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='admissionoutcome',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('admission_refusal', None), ('run__isnull', False), ('state', 'admitted')), models.Q(('admission_refusal__isnull', False), ('run', None), ('state', 'refused')), _connector='OR'), name='admission_outcome_shape'),
+            model_name="admissionoutcome",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("admission_refusal", None), ("run__isnull", False), ("state", "admitted")),
+                    models.Q(("admission_refusal__isnull", False), ("run", None), ("state", "refused")),
+                    _connector="OR",
+                ),
+                name="admission_outcome_shape",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='admissionoutcome',
-            constraint=models.UniqueConstraint(fields=('operation_id', 'run'), name='admission_outcome_run'),
+            model_name="admissionoutcome",
+            constraint=models.UniqueConstraint(fields=("operation_id", "run"), name="admission_outcome_run"),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='admissionoutcome',
-            trigger=pgtrigger.compiler.Trigger(name='admission_outcome_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_outcome_kept', MESSAGE = 'The outcome of an operation never changes.';", hash='ee997295c6d16b67d9b7d6669f0149ae2c668718', operation='UPDATE OR DELETE', pgid='pgtrigger_admission_outcome_kept_077c1', table='admission_outcomes', when='BEFORE')),
+            model_name="admissionoutcome",
+            trigger=pgtrigger.compiler.Trigger(
+                name="admission_outcome_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_outcome_kept', MESSAGE = 'The outcome of an operation never changes.';",
+                    hash="ee997295c6d16b67d9b7d6669f0149ae2c668718",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_admission_outcome_kept_077c1",
+                    table="admission_outcomes",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='admissionoutcome',
-            trigger=pgtrigger.compiler.Trigger(name='admission_outcome_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_outcome_truncate', MESSAGE = 'The outcome of an operation never changes.';", hash='76734e8597379c8007adec23007ec7e6568de18e', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_admission_outcome_truncate_45eee', table='admission_outcomes', when='BEFORE')),
+            model_name="admissionoutcome",
+            trigger=pgtrigger.compiler.Trigger(
+                name="admission_outcome_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_outcome_truncate', MESSAGE = 'The outcome of an operation never changes.';",
+                    hash="76734e8597379c8007adec23007ec7e6568de18e",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_admission_outcome_truncate_45eee",
+                    table="admission_outcomes",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='walletreservation',
-            constraint=models.CheckConstraint(condition=models.Q(('hold_amount_picos__gte', 0)), name='wallet_reservation_not_negative'),
+            model_name="walletreservation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("hold_amount_picos__gte", 0)), name="wallet_reservation_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='walletreservation',
-            constraint=models.UniqueConstraint(fields=('run', 'billing_reservation_id'), name='wallet_reservation_run'),
+            model_name="walletreservation",
+            constraint=models.UniqueConstraint(fields=("run", "billing_reservation_id"), name="wallet_reservation_run"),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='walletreservation',
-            trigger=pgtrigger.compiler.Trigger(name='wallet_reservation_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'wallet_reservation_kept', MESSAGE = 'A wallet reservation never changes.';", hash='04ba39207d0abab115d01dbf6f8c6bff706f5805', operation='UPDATE OR DELETE', pgid='pgtrigger_wallet_reservation_kept_e5e22', table='wallet_reservations', when='BEFORE')),
+            model_name="walletreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="wallet_reservation_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'wallet_reservation_kept', MESSAGE = 'A wallet reservation never changes.';",
+                    hash="04ba39207d0abab115d01dbf6f8c6bff706f5805",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_wallet_reservation_kept_e5e22",
+                    table="wallet_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='walletreservation',
-            trigger=pgtrigger.compiler.Trigger(name='wallet_reservation_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'wallet_reservation_truncate', MESSAGE = 'A wallet reservation never changes.';", hash='ce5f1607dfc011a4ddd8e81333dd2326b5d07a92', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_wallet_reservation_truncate_59878', table='wallet_reservations', when='BEFORE')),
+            model_name="walletreservation",
+            trigger=pgtrigger.compiler.Trigger(
+                name="wallet_reservation_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'wallet_reservation_truncate', MESSAGE = 'A wallet reservation never changes.';",
+                    hash="ce5f1607dfc011a4ddd8e81333dd2326b5d07a92",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_wallet_reservation_truncate_59878",
+                    table="wallet_reservations",
+                    when="BEFORE",
+                ),
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('tenant_kind__in', ('organization', 'personal'))), name='run_tenant_kind'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("tenant_kind__in", ("organization", "personal"))), name="run_tenant_kind"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='run',
-            trigger=pgtrigger.compiler.Trigger(name='run_kept', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_kept', MESSAGE = 'An admitted run never changes.';", hash='4f35aa9831a506c8d238c9d33b7971569300f4c0', operation='UPDATE OR DELETE', pgid='pgtrigger_run_kept_ec7e8', table='runs', when='BEFORE')),
+            model_name="run",
+            trigger=pgtrigger.compiler.Trigger(
+                name="run_kept",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_kept', MESSAGE = 'An admitted run never changes.';",
+                    hash="4f35aa9831a506c8d238c9d33b7971569300f4c0",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_run_kept_ec7e8",
+                    table="runs",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='run',
-            trigger=pgtrigger.compiler.Trigger(name='run_truncate', sql=outbox.guards.GuardSql(func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_truncate', MESSAGE = 'An admitted run never changes.';", hash='13680795488f6ccef49a0314ef8c06cc8f93ee57', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_run_truncate_e8a06', table='runs', when='BEFORE')),
+            model_name="run",
+            trigger=pgtrigger.compiler.Trigger(
+                name="run_truncate",
+                sql=outbox.guards.GuardSql(
+                    func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_truncate', MESSAGE = 'An admitted run never changes.';",
+                    hash="13680795488f6ccef49a0314ef8c06cc8f93ee57",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_run_truncate_e8a06",
+                    table="runs",
+                    when="BEFORE",
+                ),
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='run',
-            trigger=pgtrigger.compiler.Trigger(name='run_is_whole', sql=outbox.guards.GuardSql(constraint='CONSTRAINT', declare='DECLARE manifest run_admission_manifests; wallet wallet_reservations;', func='\n                    SELECT * INTO manifest FROM public.run_admission_manifests m\n                     WHERE m.run_admission_manifest_ref = NEW.run_admission_manifest_id;\n                    SELECT * INTO wallet FROM public.wallet_reservations w\n                     WHERE w.billing_reservation_id = NEW.billing_reservation_id;\n                    IF (starts_with(\n                            manifest.candidate,\n                            \'{"billingAccountId":\' || to_json(NEW.billing_account_id)::text\n                            || \',"billingReservationId":\' || to_json(NEW.billing_reservation_id)::text\n                            || \',"currency":\' || to_json(wallet.currency)::text || \',"estimatedQuantities":[\')\n                        AND (manifest.candidate::json ->> \'holdAmountPicos\') = wallet.hold_amount_picos::text\n                        AND (manifest.candidate::json ->> \'operationId\') = NEW.operation_id\n                        AND (manifest.candidate::json ->> \'projectId\') IS NOT DISTINCT FROM NEW.project_id\n                        AND right(manifest.candidate, length(\n                            \',"runId":\' || to_json(NEW.run_id)::text || \',"tenantId":\' || to_json(NEW.tenant_id)::text\n                            || \',"tenantKind":\' || to_json(NEW.tenant_kind)::text\n                            || \',"workspaceId":\' || to_json(NEW.workspace_id)::text || \'}\'))\n                          = \',"runId":\' || to_json(NEW.run_id)::text || \',"tenantId":\' || to_json(NEW.tenant_id)::text\n                            || \',"tenantKind":\' || to_json(NEW.tenant_kind)::text\n                            || \',"workspaceId":\' || to_json(NEW.workspace_id)::text || \'}\'\n                        AND wallet.billing_account_id = NEW.billing_account_id) IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = \'OB100\', CONSTRAINT = \'run_is_whole\', MESSAGE = \'The run, its manifest and its wallet reservation differ.\';\n                    END IF;\n                    IF NOT EXISTS (SELECT 1 FROM public.outbox_events e\n                                    WHERE e.event_id = NEW.run_created_event_id AND e.event_type = \'run.created@2.0\'\n                                      AND e.aggregate_id = NEW.run_id)\n                       OR NOT EXISTS (SELECT 1 FROM public.outbox_events e\n                                    WHERE e.event_id = wallet.wallet_reserved_event_id\n                                      AND e.event_type = \'wallet.reserved@2.0\'\n                                      AND e.aggregate_id = NEW.billing_reservation_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = \'OB100\', CONSTRAINT = \'run_has_its_events\', MESSAGE = \'A run is committed together with both its events.\';\n                    END IF;\n                    RETURN NULL;\n                ', hash='94e65ed5bdbe1715f1dd3bd9deb5675b7e394783', operation='INSERT', pgid='pgtrigger_run_is_whole_5fb67', table='runs', timing='DEFERRABLE INITIALLY DEFERRED', when='AFTER')),
+            model_name="run",
+            trigger=pgtrigger.compiler.Trigger(
+                name="run_is_whole",
+                sql=outbox.guards.GuardSql(
+                    constraint="CONSTRAINT",
+                    declare="DECLARE manifest run_admission_manifests; wallet wallet_reservations;",
+                    func="\n                    SELECT * INTO manifest FROM public.run_admission_manifests m\n                     WHERE m.run_admission_manifest_ref = NEW.run_admission_manifest_id;\n                    SELECT * INTO wallet FROM public.wallet_reservations w\n                     WHERE w.billing_reservation_id = NEW.billing_reservation_id;\n                    IF (starts_with(\n                            manifest.candidate,\n                            '{\"billingAccountId\":' || to_json(NEW.billing_account_id)::text\n                            || ',\"billingReservationId\":' || to_json(NEW.billing_reservation_id)::text\n                            || ',\"currency\":' || to_json(wallet.currency)::text || ',\"estimatedQuantities\":[')\n                        AND (manifest.candidate::json ->> 'holdAmountPicos') = wallet.hold_amount_picos::text\n                        AND (manifest.candidate::json ->> 'operationId') = NEW.operation_id\n                        AND (manifest.candidate::json ->> 'projectId') IS NOT DISTINCT FROM NEW.project_id\n                        AND right(manifest.candidate, length(\n                            ',\"runId\":' || to_json(NEW.run_id)::text || ',\"tenantId\":' || to_json(NEW.tenant_id)::text\n                            || ',\"tenantKind\":' || to_json(NEW.tenant_kind)::text\n                            || ',\"workspaceId\":' || to_json(NEW.workspace_id)::text || '}'))\n                          = ',\"runId\":' || to_json(NEW.run_id)::text || ',\"tenantId\":' || to_json(NEW.tenant_id)::text\n                            || ',\"tenantKind\":' || to_json(NEW.tenant_kind)::text\n                            || ',\"workspaceId\":' || to_json(NEW.workspace_id)::text || '}'\n                        AND wallet.billing_account_id = NEW.billing_account_id) IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_is_whole', MESSAGE = 'The run, its manifest and its wallet reservation differ.';\n                    END IF;\n                    IF NOT EXISTS (SELECT 1 FROM public.outbox_events e\n                                    WHERE e.event_id = NEW.run_created_event_id AND e.event_type = 'run.created@2.0'\n                                      AND e.aggregate_id = NEW.run_id)\n                       OR NOT EXISTS (SELECT 1 FROM public.outbox_events e\n                                    WHERE e.event_id = wallet.wallet_reserved_event_id\n                                      AND e.event_type = 'wallet.reserved@2.0'\n                                      AND e.aggregate_id = NEW.billing_reservation_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_has_its_events', MESSAGE = 'A run is committed together with both its events.';\n                    END IF;\n                    RETURN NULL;\n                ",
+                    hash="94e65ed5bdbe1715f1dd3bd9deb5675b7e394783",
+                    operation="INSERT",
+                    pgid="pgtrigger_run_is_whole_5fb67",
+                    table="runs",
+                    timing="DEFERRABLE INITIALLY DEFERRED",
+                    when="AFTER",
+                ),
+            ),
         ),
     ]

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from tests.bench import ground, table
 
-PARTS = ("drain", "profile")
+PARTS = ("drain", "peers", "append", "latency", "claim", "memory", "guards", "admin", "profile")
 
 
 def main() -> None:

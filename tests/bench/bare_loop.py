@@ -87,7 +87,7 @@ class Loop:
         from outbox.claim import CLAIM
 
         return self.dispatch.execute(
-            CLAIM.format(batch=BATCH, lease=LEASE),  # type: ignore[arg-type]  # a named statement of the engine
+            CLAIM.format(batch=BATCH, lease=LEASE),
             {"destination": "core_operations", "worker": f"bare:{id(self)}", "mark": mark, "rescue": rescue},
         ).fetchall()
 

@@ -57,7 +57,7 @@ class Projection:
         return digests
 
     def _run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        cursor = self.connection.execute(statement, self.common | values)  # type: ignore[arg-type]  # a named statement
+        cursor = self.connection.execute(statement, self.common | values)
         return cursor.fetchall() if cursor.description else []
 
     def _aggregates(self, events: Sequence[Row]) -> set[str]:

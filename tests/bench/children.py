@@ -35,7 +35,7 @@ def run(
     env: dict[str, str] | None = None,
     different: Sequence[Sequence[str]] = (),
 ) -> Ran:
-    """Run `tests.bench.<work>` in `processes` children on the databases of `prefix`; `different` adds arguments each."""
+    """Run `tests.bench.<work>` in children on the databases of `prefix`; `different` adds arguments to each."""
     environment = {**os.environ, "DATABASE_NAME_PREFIX": prefix, **(env or {})}
     children = [
         subprocess.Popen(

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from config.embedded import Embedded, Services, state_dir
+from config.embedded import Embedded, Services, running_services, state_dir
 
 EMPTY = "bench_empty_"
 """Prefix of the migrated, empty databases from which everything is copied."""
@@ -25,22 +25,38 @@ def started() -> Iterator[Services]:
     os.environ["STATE_DIR"] = str(state_dir() / "bench")
     os.environ["DATABASE_NAME_PREFIX"] = EMPTY
     os.environ["LOG_LEVEL"] = "ERROR"
-    with Embedded(state=state_dir()) as services:
+    embedded = Embedded(state=state_dir())
+    embedded.start()
+    try:
+        with administrator() as server:
+            restart = server.execute("SHOW track_commit_timestamp").fetchone() == ("off",)
+            if restart:
+                server.execute("ALTER SYSTEM SET track_commit_timestamp = on")
+        if restart:
+            embedded.stop()
+        services = embedded.start() if restart else running()
         os.environ["REDIS_URL"] = services.redis_url
         yield services
+    finally:
+        embedded.stop()
+
+
+def running() -> Services:
+    """The servers of the benchmark."""
+    services = running_services(state_dir())
+    if services is None:
+        raise RuntimeError("The servers of the benchmark do not run.")
+    return services
 
 
 def administrator(database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
     """An autocommit connection of the server's administrator."""
-    from config.databases import services
-
-    running = services()
-    assert running is not None, "the servers of the benchmark run"
+    services = running()
     return psycopg.connect(
-        host=running.postgres_host,
-        port=running.postgres_port,
-        user=running.postgres_user,
-        password=running.postgres_password,
+        host=services.postgres_host,
+        port=services.postgres_port,
+        user=services.postgres_user,
+        password=services.postgres_password,
         dbname=database,
         autocommit=True,
     )

@@ -4,9 +4,8 @@ Statements that triggers and functions run are listed by themselves too, so the 
 Profiling slows both sides down; the shares hold, the sums do not.
 """
 
-import pstats
-import tempfile
-from pathlib import Path
+from collections import Counter
+from typing import Any
 
 from tests.bench import children, ground
 from tests.bench.drain import LOADED, PROCESSES, load
@@ -28,12 +27,12 @@ def measure(*, quick: bool) -> list[Line]:
         with ground.scratch(of=LOADED, to="bench_profile_") as prefix:
             with ground.administrator() as server:
                 server.execute("SELECT pg_stat_statements_reset()")
-            with tempfile.TemporaryDirectory() as directory:
-                children.run("dispatcher", "--profile", f"{directory}/drain", prefix=prefix, processes=PROCESSES)
-                return _statements(prefix, events) + _functions(Path(directory), events)
+            ran = children.run("dispatcher", "--sample", prefix=prefix, processes=PROCESSES)
+            return _statements(prefix, events) + _functions(ran.answers, events)
     finally:
         with ground.administrator() as server:
-            server.execute("ALTER SYSTEM RESET ALL")
+            for setting in ("pg_stat_statements.track", "track_io_timing"):
+                server.execute(f"ALTER SYSTEM RESET {setting}")
             server.execute("SELECT pg_reload_conf()")
 
 
@@ -58,19 +57,16 @@ def _statements(prefix: str, events: int) -> list[Line]:
     ]
 
 
-def _functions(directory: Path, events: int) -> list[Line]:
-    stats = pstats.Stats(*(str(path) for path in directory.iterdir()))
-    own = sorted(
-        ((values[2], values[3], name) for name, values in stats.stats.items()),  # type: ignore[attr-defined]  # pstats
-        reverse=True,
-    )
-    return [
-        Line(
-            "profile",
-            f"{Path(file).name}:{line} {function}",
-            seconds / events * 1e6,
-            "µs",
-            note=f"{cumulative / events * 1e6:.1f} µs with what it calls",
-        )
-        for seconds, cumulative, (file, line, function) in own[: 2 * SHOWN]
-    ]
+def _functions(answers: list[dict[str, Any]], events: int) -> list[Line]:
+    cpu = sum(answer["cpu"] for answer in answers)
+    taken = sum(answer["samples"]["count"] for answer in answers) or 1
+    lines = []
+    for kind, title in (("whole", "in and below"), ("own", "in")):
+        counted: Counter[str] = Counter()
+        for answer in answers:
+            counted.update(dict(answer["samples"][kind]))
+        lines += [
+            Line("profile", f"{title} {name}", samples / taken * cpu / events * 1e6, "µs")
+            for name, samples in counted.most_common(2 * SHOWN)
+        ]
+    return lines

@@ -1,0 +1,22 @@
+"""Part `append`: events per second from one process, one event per transaction and a hundred per transaction."""
+
+from statistics import median
+
+from tests.bench import children, ground
+from tests.bench.table import Line
+
+
+def measure(*, quick: bool) -> list[Line]:
+    """Rates of the transactions alone; the events are made before each of them."""
+    shapes = {1: (200 if quick else 4_000), 100: (1_000 if quick else 20_000)}
+    rates: dict[int, list[float]] = {bulk: [] for bulk in shapes}
+    for _ in range(1 if quick else 3):
+        for bulk, events in shapes.items():
+            with ground.scratch(of=ground.EMPTY, to="bench_append_") as prefix:
+                ran = children.run("preload", "--events", str(events), "--bulk", str(bulk), prefix=prefix)
+            rates[bulk].append(events / ran.total("appending"))
+            print(f"  bulk of {bulk}: {rates[bulk][-1]:,.0f} events/s", flush=True)
+    return [
+        Line("append", "one event per transaction, 1 process", median(rates[1]), "/s", goal="≥ 800"),
+        Line("append", "100 events per transaction, 1 process", median(rates[100]), "/s", goal="≥ 5,000"),
+    ]

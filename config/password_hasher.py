@@ -1,7 +1,7 @@
 """How passwords are stored: Django's own hasher, which leaves a stored password alone at login.
 
-Django rehashes a password at login when its own work factor has grown. Login runs under a role that may write the time of
-the last login and nothing else of a user, so `manage.py operator` does that instead, when the password is next set.
+Django rehashes a password at login when its own work factor has grown. Login runs under a role that may write the time
+of the last login and nothing else of a user, so `manage.py operator` does that instead, when the password is next set.
 """
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher

@@ -66,7 +66,7 @@ class AccountAdmin(ReadOnlyAdmin):
                 state_of(AccountKind, side.kind).label,
                 Amount(int(side.balance_picos), side.currency),
                 side.get_kind_display(),
-            )  # type: ignore[attr-defined]  # Django's method of a field with choices
+            )
             for side in sorted(sides, key=lambda side: order[AccountKind(side.kind)])
         )
         pages = self.sibling(LedgerPosting)

@@ -15,7 +15,7 @@ class PriceBookAdmin(ReadOnlyAdmin):
     label = "Price books"
     group = "Money"
     position = 75
-    about = "Prices are whole micro-units of the currency per 1,000,000 units. A book never changes; a new version follows it."
+    about = "Prices are whole micro-units of the currency per 1,000,000 units. A book never changes; it is followed."
     order = ("-name", "-book_version")
     deferred = ("candidate",)
     list_display = ("price_book_ref", "name", "book_version", "currency", "effective_from", "imported_at")

@@ -150,7 +150,9 @@ def _state(seen: Seen[Glance], now: datetime) -> State:
     if any(_tone(backlog.bound, backlog.oldest, now) == "bad" for backlog in found.backlogs):
         return State("behind", "behind", f"The oldest delivery waits longer than {BEHIND_SECONDS:.0f} s.")
     if found.awaiting_consumer:
-        return State("awaiting-consumer", "awaiting consumer", "Deliveries wait for a destination that nobody serves yet.")
+        return State(
+            "awaiting-consumer", "awaiting consumer", "Deliveries wait for a destination that nobody serves yet."
+        )
     if found.waiting:
         return State("leased", "delivering", "Deliveries are on their way.")
     return State("clear", "clear", "Nothing waits.")

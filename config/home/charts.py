@@ -1,4 +1,4 @@
-"""Geometry of the charts: numbers in, SVG coordinates out. The templates draw them without scripts and inline styles."""
+"""Geometry of the charts: numbers in, SVG coordinates out; the templates need neither scripts nor inline styles."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,8 @@ class Bars:
         eldest = max((bar.seconds or 0 for bar in given), default=0) or 1
         return cls(
             tuple(
-                replace(bar, width=_width(bar.value, longest), age_width=_width(bar.seconds or 0, eldest)) for bar in given
+                replace(bar, width=_width(bar.value, longest), age_width=_width(bar.seconds or 0, eldest))
+                for bar in given
             )
         )
 
@@ -102,7 +103,10 @@ def rates(owners: Mapping[str, tuple[Sequence[int], Sequence[int]]], *, step: ti
     columns = []
     for i in range(steps):
         top = float(CHART_HEIGHT)
-        for slot, name, count in [*((s, n, done[i]) for s, (n, done) in stacks.items()), ("slot-failed", "failed", failed[i])]:
+        for slot, name, count in [
+            *((s, n, done[i]) for s, (n, done) in stacks.items()),
+            ("slot-failed", "failed", failed[i]),
+        ]:
             if not count:
                 continue
             height = round(CHART_HEIGHT * count / seconds / ceiling, 2)

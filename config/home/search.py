@@ -70,5 +70,3 @@ def _closing(look: Callable[[], Any], alias: str) -> Any:
         return look()
     finally:
         connections[alias].close()
-
-

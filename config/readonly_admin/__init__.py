@@ -2,7 +2,19 @@
 
 from config.readonly_admin.admin import Filter, Option, ReadOnlyAdmin, key_text
 from config.readonly_admin.site import SECTIONS, OperatorSite, OwnerSection
-from config.readonly_admin.values import Age, Amount, Code, Document, Lines, Link, Reference, Span, State, Table, state_of
+from config.readonly_admin.values import (
+    Age,
+    Amount,
+    Code,
+    Document,
+    Lines,
+    Link,
+    Reference,
+    Span,
+    State,
+    Table,
+    state_of,
+)
 
 __all__ = [
     "SECTIONS",

@@ -30,14 +30,22 @@ class Option:
     order: tuple[str, ...] | None = None
 
 
+def _no_options(pages: "ReadOnlyAdmin") -> Sequence[Option]:
+    return ()
+
+
+def _not_found(pages: "ReadOnlyAdmin", value: str) -> Option | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A row of choices above a list, or with `find` one that another page links to, such as one account's rows."""
 
     parameter: str
     label: str
-    options: Callable[["ReadOnlyAdmin"], Sequence[Option]] = lambda pages: ()  # noqa: E731  (the default of a field)
-    find: Callable[["ReadOnlyAdmin", str], Option | None] = lambda pages, value: None  # noqa: E731  (as above)
+    options: Callable[["ReadOnlyAdmin"], Sequence[Option]] = _no_options
+    find: Callable[["ReadOnlyAdmin", str], Option | None] = _not_found
 
 
 def key_text(*key: object) -> str:
@@ -96,7 +104,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return self.model._default_manager.using(self.alias).select_related(*self.related or (None,))
+        rows: QuerySet[Any] = self.model._default_manager.using(self.alias)
+        return rows.select_related(*self.related) if self.related else rows
 
     @property
     def alias(self) -> str:
@@ -117,9 +126,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
 
     def sibling(self, model: type[Model]) -> "ReadOnlyAdmin":
         """The pages of another model in the same section."""
-        found = self.admin_site._registry[model]
-        assert isinstance(found, ReadOnlyAdmin)
-        return found
+        return self.admin_site._registry[model]  # type: ignore[return-value]  # the section registers nothing else
 
     def list_view(self, request: HttpRequest) -> HttpResponse:
         """One page of the list."""
@@ -185,14 +192,13 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
 
     def find(self, request: HttpRequest, key: str) -> Any:
         """The row with this key, or 404."""
-        parts = [unquote(part) for part in key.split("~")]
-        fields = self._key_fields()
+        parts, fields = [unquote(part) for part in key.split("~")], self._key_fields()
         try:
-            if len(parts) != len(fields) or "\x00" in "".join(parts):
-                raise ValidationError("no key of ours")
             values = {field.attname: field.to_python(part) for field, part in zip(fields, parts, strict=True)}
         except (ValidationError, ValueError):
-            raise Http404(f"No {self.opts.verbose_name} has this key.") from None
+            values = {}
+        if not values or "\x00" in "".join(parts):
+            raise Http404(f"No {self.opts.verbose_name} has this key.")
         row = self.get_queryset(request).filter(**values).first()
         if row is None:
             raise Http404(f"No {self.opts.verbose_name} has this key.")
@@ -200,7 +206,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
 
     def title_of(self, row: Any) -> str:
         """The heading of a row's page."""
-        return f"{str(self.opts.verbose_name).capitalize()} {row.pk if not isinstance(row.pk, tuple) else ' '.join(map(str, row.pk))}"
+        key = row.pk if isinstance(row.pk, tuple) else (row.pk,)
+        return f"{str(self.opts.verbose_name).capitalize()} {' '.join(map(str, key))}"
 
     def tables(self, row: Any) -> Sequence[Table]:
         """What belongs to a row, below it."""

@@ -1,7 +1,7 @@
 """Pages by key, never by offset, and counts that stop counting: both cost the same on ten rows and on ten million.
 
-The order of a list is a unique key that an index holds, all of it in one direction. A page names the key of its first or
-last row; rows that arrive meanwhile move nothing.
+The order of a list is a unique key that an index holds, all of it in one direction. A page names the key of its first
+or last row; rows that arrive meanwhile move nothing.
 """
 
 import base64
@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import BadRequest, ValidationError
+from django.core.exceptions import BadRequest, EmptyResultSet, ValidationError
 from django.db import connections
-from django.db.models import F, Field, Model, QuerySet
-from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+from django.db.models import F, Field, Model, Q, QuerySet
+from django.db.models.fields.tuple_lookups import (  # type: ignore[import-untyped]  # the stubs lack it
+    Tuple,
+    TupleGreaterThan,
+    TupleLessThan,
+)
 
 COUNT_CAP = 10_000
 """Rows that a list counts; beyond it the planner's estimate is shown."""
@@ -47,7 +51,7 @@ def page(queryset: QuerySet[Any], *, order: Sequence[str], cursor: str, size: in
     backwards = cursor.startswith("b")
     rows = queryset
     if cursor:
-        rows = rows.filter(_beyond(fields, names, _parse(cursor, fields), less=descending is not backwards))
+        rows = rows.filter(_beyond(names, _parse(cursor, fields), less=descending is not backwards))
     flipped = [name if descending else f"-{name}" for name in names]
     found = list(rows.order_by(*(flipped if backwards else order))[: size + 1])
     more, found = len(found) > size, found[:size]
@@ -64,7 +68,10 @@ def page(queryset: QuerySet[Any], *, order: Sequence[str], cursor: str, size: in
 def count(queryset: QuerySet[Any], *, whole_table: bool) -> Count:
     """Count up to `COUNT_CAP` rows in one statement; for a whole table, read the planner's estimate with it."""
     limited = queryset.order_by().values(queryset.model._meta.pk_fields[0].name)[: COUNT_CAP + 1]
-    statement, parameters = limited.query.sql_with_params()
+    try:
+        statement, parameters = limited.query.sql_with_params()
+    except EmptyResultSet:
+        return Count(0)
     with connections[queryset.db].cursor() as cursor:
         cursor.execute(
             f"SELECT (SELECT count(*) FROM ({statement}) counted),"
@@ -77,11 +84,9 @@ def count(queryset: QuerySet[Any], *, whole_table: bool) -> Count:
     return Count(COUNT_CAP, capped=True, estimate=max(estimate, COUNT_CAP) if whole_table else None)
 
 
-def _beyond(fields: Sequence["Field[Any, Any]"], names: Sequence[str], key: Sequence[Any], *, less: bool) -> Any:
+def _beyond(names: Sequence[str], key: Sequence[Any], *, less: bool) -> Any:
     if len(names) == 1:
-        lookup = fields[0].get_lookup("lt" if less else "gt")
-        assert lookup is not None
-        return lookup(F(names[0]), key[0])
+        return Q(**{f"{names[0]}__{'lt' if less else 'gt'}": key[0]})
     return (TupleLessThan if less else TupleGreaterThan)(Tuple(*(F(name) for name in names)), tuple(key))
 
 
@@ -95,8 +100,10 @@ def _parse(cursor: str, fields: Sequence["Field[Any, Any]"]) -> list[Any]:
     try:
         text = cursor[1:]
         values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        if cursor[0] not in "ab" or len(values) != len(fields) or not all(isinstance(value, str) for value in values):
-            raise ValueError(cursor)
-        return [field.to_python(value) for field, value in zip(fields, values, strict=True)]
-    except (ValueError, TypeError, ValidationError) as error:
-        raise BadRequest("This page address is not one that a list of the admin made. Start from the list.") from error
+        strings = [value for value in values if isinstance(value, str) and "\x00" not in value]
+        key = [field.to_python(value) for field, value in zip(fields, strings, strict=True)]
+    except (ValueError, TypeError, ValidationError):
+        key = []
+    if cursor[0] not in "ab" or not key or None in key:
+        raise BadRequest("This page address is not one that a list of the admin made. Start from the list.")
+    return key

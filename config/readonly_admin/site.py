@@ -46,7 +46,7 @@ class OperatorSite(AdminSite):
         for model in models:
             self._registry[model] = admin_class(model, self)
 
-    def admin_view(self, view: View, cacheable: bool = False) -> View:
+    def admin_view(self, view: View, cacheable: bool = False) -> View:  # type: ignore[override]  # the stubs bind one type
         """The door: GET and HEAD, a staff login, and a clear page while a database is away."""
 
         def through_the_door(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -103,7 +103,7 @@ class OwnerSection(OperatorSite):
     def urls(self) -> tuple[list[URLPattern | URLResolver], str, str]:
         return [path("", self.admin_view(self.index), name="index"), *self.page_urls()], "section", self.name
 
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # rendered at once, inside the door
         """The section's first page."""
         context = {
             **self.each_context(request),

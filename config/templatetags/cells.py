@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from config.readonly_admin.values import Age, Amount, Code, Document, Lines, Link, Reference, Span, State
 
 register = template.Library()
-NOTHING = mark_safe('<span class="nothing">—</span>')  # noqa: S308  (a constant)
+NOTHING = mark_safe('<span class="nothing">—</span>')
 DIGEST_LENGTH = 64
 SHORT = 12
 
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 10:  # noqa: PLR2004  (one digit before the point leaves room for one behind it)
         return f"{seconds:.1f} s"
-    parts = []
+    parts: list[str] = []
     rest = int(seconds)
     for size, unit in UNITS:
         if rest >= size and len(parts) < 2:  # noqa: PLR2004  (two units)

@@ -1,4 +1,4 @@
-"""How the projector stands: operations known, reservations without their run, and revisions that wait, in one statement."""
+"""How the projector stands: operations, reservations without their run, waiting revisions; in one statement."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,7 @@
 """Where each event stands at each destination, and the history of its attempts."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.db.models import Q
@@ -67,12 +67,14 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "last_error_code": "Code", "last_error_ref": "Sanitised error", "current_attempt_id": "Current attempt",
     }  # fmt: skip
     fieldsets = (
-        ("State", {"fields": ("status", "created_at", "next_step", "attempt_count", "last_attempt_at", "delivered_at")}),
+        ("State", {"fields": (
+            "status", "created_at", "next_step", "attempt_count", "last_attempt_at", "delivered_at",
+        )}),
         ("Lease", {"fields": ("lease_owner", "lease_expires_at", "lease_token", "current_attempt_id")}),
         ("Last error", {"fields": ("last_error_code", "last_error_ref")}),
         ("Frozen from the definition", {"fields": (
-            "event", "event_type", "schema_version", "destination", "consumer_name", "mandatory", "delivery_set_version",
-            "expected_receipt", "projection",
+            "event", "event_type", "schema_version", "destination", "consumer_name", "mandatory",
+            "delivery_set_version", "expected_receipt", "projection",
         )}),
         ("Acknowledgement", {"fields": ("receipt_type", "receipt", "acknowledged_envelope")}),
     )  # fmt: skip
@@ -132,8 +134,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return f"Delivery to {row.destination}"
 
     def tables(self, row: OutboxDelivery) -> list[Table]:
-        pages = self.sibling(DeliveryAttemptStart)
-        assert isinstance(pages, AttemptAdmin)
+        pages = cast(AttemptAdmin, self.sibling(DeliveryAttemptStart))
         attempts = (
             DeliveryAttemptStart.objects.using(self.alias)
             .filter(event_id=row.event_id, destination=row.destination)

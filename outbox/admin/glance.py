@@ -26,7 +26,8 @@ SELECT now(),
        (SELECT coalesce(json_agg(b), '[]') FROM (
             SELECT d.destination, p.number AS pending, p.due, p.oldest AS oldest_pending,
                    l.number AS leased, l.expired, l.oldest AS oldest_leased
-              FROM (SELECT DISTINCT destination FROM delivery_set_members WHERE event_type = ANY(%(events)s::text[])) d
+              FROM (SELECT DISTINCT destination FROM delivery_set_members
+                     WHERE event_type = ANY(%(events)s::text[])) d
              CROSS JOIN LATERAL (
                     SELECT count(*) AS number, count(*) FILTER (WHERE available_at <= now()) AS due,
                            extract(epoch FROM min(created_at)) AS oldest
@@ -116,7 +117,7 @@ class Glance:
 
 
 def glance(owner: Owner) -> Glance:
-    """Read it, for the destinations of the owner's own events. Raises Django's database errors when the database gives no answer."""
+    """Read it, for the destinations of the owner's own events. Raises Django's errors of a database that is away."""
     with connections[owner.read_alias].cursor() as cursor:
         cursor.execute(GLANCE, {"events": list(owner.events)})
         at, events, backlogs, quarantine, rates = cursor.fetchone()

@@ -94,8 +94,8 @@ class QuarantineAdmin(ReadOnlyAdmin):
     group = "Outbox"
     position = 50
     about = (
-        "Deliveries that can not be applied. Nothing here is skipped, forced or replayed by hand: repair the cause, then"
-        " the recovery of the runbook delivers the original event."
+        "Deliveries that can not be applied, with their evidence. Nothing is skipped, forced, edited or replayed from"
+        " here; the runbook page QuarantineGrows says what to do."
     )
     order = ("-quarantined_at", "-event_id", "-destination")
     lookups = ("event_id",)

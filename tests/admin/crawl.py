@@ -41,7 +41,8 @@ def links(html: str) -> list[str]:
 
 def crawl(client: Client) -> Iterator[tuple[str, str]]:
     """(address, text) of home, sections, lists, their filters and pages, and the first row of each list."""
-    wanted = ["/admin/", *(f"/admin/{name}/" for name in SECTIONS), *(url for _, url in lists()), "/admin/search/?q=nothing"]
+    wanted = ["/admin/", "/admin/search/?q=nothing", *(f"/admin/{name}/" for name in SECTIONS)]
+    wanted += [url for _, url in lists()]
     seen: set[str] = set()
     while wanted:
         url = wanted.pop(0)

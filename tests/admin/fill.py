@@ -50,7 +50,8 @@ SELECT current_attempt_id, created_at + interval '20 ms',
        CASE status WHEN 'acknowledged' THEN 'acknowledged' ELSE 'non_retryable' END,
        CASE status WHEN 'acknowledged' THEN 'complete' ELSE 'quarantine' END,
        CASE status WHEN 'acknowledged' THEN NULL ELSE 'filled' END
-  FROM outbox_deliveries WHERE consumer_name = 'filler' AND status IN ('acknowledged', 'quarantined') ORDER BY created_at
+  FROM outbox_deliveries
+ WHERE consumer_name = 'filler' AND status IN ('acknowledged', 'quarantined') ORDER BY created_at
 """
 QUARANTINE = """
 INSERT INTO outbox_quarantine (
@@ -71,7 +72,7 @@ TABLES = (
 
 def fill(owner: Owner, *, rows: int, event_type: str, destination: str, days: int = 30) -> None:
     """`rows` events of one type with their delivery to one destination, attempts and quarantine; then analyze."""
-    values = {"rows": rows, "type": event_type, "destination": destination, "days": days}
+    values: dict[str, int | str] = {"rows": rows, "type": event_type, "destination": destination, "days": days}
     alias = owner.schema_alias
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
         for table in TABLES:

@@ -28,7 +28,9 @@ def test_every_address_refuses_every_writing_method_but_posts_to_login_and_logou
             assert answer.status_code in accepted, f"{method} {address}: {answer.status_code}"
 
 
-def test_login_and_logout_take_no_post_without_a_csrf_token(make_operator: Callable[..., None], static_files: None) -> None:
+def test_login_and_logout_take_no_post_without_a_csrf_token(
+    make_operator: Callable[..., None], static_files: None
+) -> None:
     make_operator()
     strict = Client(enforce_csrf_checks=True)
     for address in POSTS:
@@ -74,7 +76,9 @@ def test_only_read_only_pages_can_be_registered() -> None:
 
     with pytest.raises(ImproperlyConfigured, match="change nothing"):
         SECTIONS["core"].register(OutboxEvent, ModelAdmin)
-    assert all(isinstance(pages, ReadOnlyAdmin) for section in SECTIONS.values() for pages in section._registry.values())
+    assert all(
+        isinstance(pages, ReadOnlyAdmin) for section in SECTIONS.values() for pages in section._registry.values()
+    )
 
 
 def test_a_page_address_that_no_list_made_is_a_clear_400(looker: Client) -> None:

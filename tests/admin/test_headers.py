@@ -42,7 +42,11 @@ def test_pages_behind_the_login_are_not_kept_by_caches(looker: Client) -> None:
 def test_the_deployment_checks_of_django_find_nothing(run_django: Callable[..., CompletedProcess[str]]) -> None:
     done = run_django(
         "check", "--deploy", "--fail-level", "DEBUG",
-        env={"DEPLOYED": "1", "SECRET_KEY": "k7Zp2vXq9LmT4sWc8RbN6yHd1FgJ3uKe5AoPiQxE0tYzMvB-4hG8nS1", "ALLOWED_HOSTS": "backbone.example"},
+        env={
+            "DEPLOYED": "1",
+            "SECRET_KEY": "k7Zp2vXq9LmT4sWc8RbN6yHd1FgJ3uKe5AoPiQxE0tYzMvB-4hG8nS1",
+            "ALLOWED_HOSTS": "backbone.example",
+        },
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no issues" in done.stdout

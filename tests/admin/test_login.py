@@ -1,4 +1,4 @@
-"""Login: throttled, clear when the throttle or the sessions are away, and no more than a session and a time is written."""
+"""Login: throttled, clear when throttle or sessions are away; it writes a session and a time and no more."""
 
 import socket
 from collections.abc import Callable

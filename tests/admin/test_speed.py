@@ -25,9 +25,10 @@ CAP = 50_001
 def many_rows(world: World) -> None:
     """A filled outbox of core and of billing, beside a real world."""
     fill(owner_named("core"), rows=ROWS, event_type="run.created@2.0", destination="core_operations")
-    routes = dict(ROUTES)
-    event_type = next(name for name in owner_named("billing").events if "billing_finalization_coordinator" in routes[name])
-    fill(owner_named("billing"), rows=ROWS, event_type=event_type, destination="billing_finalization_coordinator")
+    destination = "billing_finalization_coordinator"
+    billing = owner_named("billing")
+    event_type = next(name for name, to in ROUTES if destination in to and name in billing.events)
+    fill(billing, rows=ROWS, event_type=event_type, destination=destination)
 
 
 def test_every_page_runs_fewer_than_ten_statements_and_all_of_them_by_index(looker: Client, many_rows: None) -> None:

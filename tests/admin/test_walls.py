@@ -53,7 +53,9 @@ ALLOWED = {
 @pytest.mark.spec("O31")
 @pytest.mark.trap("D30")
 @pytest.mark.parametrize("alias", sorted(WEB))
-def test_the_database_refuses_every_write_on_every_table_to_the_connections_of_the_web(database: None, alias: str) -> None:
+def test_the_database_refuses_every_write_on_every_table_to_the_connections_of_the_web(
+    database: None, alias: str
+) -> None:
     for table, columns in tables(alias).items():
         statements = {
             "insert": f'INSERT INTO "{table}" SELECT * FROM "{table}" LIMIT 0',

@@ -1,6 +1,7 @@
-"""Something to look at, made by the real commands and the real engine: runs, deliveries, failures, quarantine, money."""
+"""Something to look at, made by the real commands and the real engine: runs, deliveries, quarantine, money."""
 
 import io
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +15,14 @@ from outbox.append import Event, append_many
 from outbox.contracts.contract import Contract
 from outbox.contracts.delivery import DeliveryRequest, NonRetryable, Retryable, RetryClass, Verdict
 from outbox.contracts.question import Question
-from outbox.dispatch import Dispatcher
+from outbox.dispatch import Dispatcher, Drained
 from outbox.transport import InProcess, Pass
 from tests.outbox.make import admission, run_created
 
 CORE = owner_named("core")
+PATIENCE_SECONDS = 30
 AT_ONCE = {name: {"base": 0, "factor": 1, "cap": 0, "quarantine_after": None} for name in settings.OUTBOX_RETRY}
-"""Retry delays of zero, so that a test steps through attempts without waiting."""
+"""The shortest retry delays there are, so that a test steps through attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,8 @@ class Door:
     def deliver(self, requests: Sequence[DeliveryRequest], *, access: Pass) -> Sequence[Verdict]:
         own = {request.event_id: verdict for request in requests if (verdict := self.answer(request))}
         if own:
-            return [
-                own.get(request.event_id) or Retryable(RetryClass.CAPACITY, "busy", "Another event of the batch came first.")
-                for request in requests
-            ]
+            busy = Retryable(RetryClass.CAPACITY, "busy", "Another event of the batch came first.")
+            return [own.get(request.event_id) or busy for request in requests]
         return InProcess().deliver(requests, access=access)
 
     def ask(self, question: Question[Any, Any], *, expected: Contract, access: Pass) -> Any:
@@ -58,11 +58,12 @@ def append(*events: Event) -> None:
 
 
 def deliver(answer: Callable[[DeliveryRequest], Verdict | None] = lambda request: None) -> None:
-    """Deliver what is due in one batch."""
-    from outbox.dispatch import Drained
-
+    """Deliver one batch of what is due, or of what comes due within `PATIENCE_SECONDS`."""
+    done, deadline = Drained(), time.monotonic() + PATIENCE_SECONDS
     with Dispatcher(CORE, deliver_through=Door(answer)) as dispatcher:
-        dispatcher.one_batch("core_operations", Drained())
+        while not done.claimed and time.monotonic() < deadline:
+            dispatcher.one_batch("core_operations", done)
+    assert done.claimed, "nothing came due"
 
 
 def make_world(*, runs: int = 20) -> World:

@@ -1,4 +1,4 @@
-"""Headless Chromium against the real web server, which holds no password but those of the read roles and the session."""
+"""Headless Chromium against the real web server, which holds no password but the read roles' and the session's."""
 
 import os
 import shutil
@@ -101,6 +101,11 @@ def _answers(port: int) -> bool:
         return False
 
 
+def console(driver: webdriver.Chrome) -> list[Any]:
+    """What the console holds since the last look."""
+    return list(driver.get_log("browser"))  # type: ignore[no-untyped-call]  # selenium's
+
+
 class Browser:
     """What a person does: go somewhere, read, click, type."""
 
@@ -141,7 +146,7 @@ class Browser:
 
     def errors(self) -> list[Any]:
         """What the browser's console holds since the last look."""
-        return [entry for entry in self.driver.get_log("browser") if entry["level"] in {"SEVERE", "WARNING"}]
+        return [entry for entry in console(self.driver) if entry["level"] in {"SEVERE", "WARNING"}]
 
 
 @pytest.fixture
@@ -150,5 +155,5 @@ def browser(driver: webdriver.Chrome, server: str, make_operator: Callable[..., 
     make_operator()
     driver.get(f"{server}/admin/login/")
     driver.delete_all_cookies()
-    driver.get_log("browser")
+    console(driver)
     return Browser(driver, server)

@@ -46,7 +46,7 @@ def test_quarantine_is_grouped_and_leads_to_its_evidence(world: World, browser: 
 def test_the_search_box_leads_from_any_id_to_the_timeline(world: World, browser: Browser) -> None:
     browser.log_in()
     browser.go("/admin/core/operations/")
-    browser.click("table.operator tbody td a")
+    browser.click('table.operator tbody td a[href*="trace"]')
     operation = browser.heading.removeprefix("Operation ")
     assert browser.texts(".timeline .head code") == ["run.created@2.0", "wallet.reserved@2.0"]
     fields = dict(zip(browser.texts("dl.fields > dt"), browser.texts("dl.fields > dd"), strict=True))

@@ -44,9 +44,13 @@ class Command(BaseCommand):
                 made = _set(name, _password(name, stdin=password_stdin), alias=alias)
         except DatabaseError as error:
             reason = str(error).partition("\n")[0]
-            raise CommandError(f"The database of core refused: {reason}. Run `manage.py migrate_owners` first.") from error
+            raise CommandError(
+                f"The database of core refused: {reason}. Run `manage.py migrate_owners` first."
+            ) from error
         if options["verbosity"]:
-            self.stdout.write(f"{name} {'was created and ' if made else ''}can log in, look at everything and change nothing.")
+            self.stdout.write(
+                f"{name} {'was created and ' if made else ''}can log in, look at everything and change nothing."
+            )
 
 
 def _password(name: str, *, stdin: bool) -> str:

@@ -5,22 +5,16 @@ a million quarantined rows and half a million that are not due. Retries and expi
 """
 
 from statistics import median
-from typing import Any
-
-import psycopg
 
 from tests.bench import children, claimer, ground, multiply
 from tests.bench.table import Line
 
 BACKLOG = "bench_claimload_"
-QUARANTINED = """
-INSERT INTO outbox_deliveries ({columns})
-SELECT {values} FROM generate_series(1, %(count)s) CROSS JOIN (SELECT * FROM outbox_deliveries LIMIT 1) d
-"""
-OTHERS = {
-    "quarantined": {"status": "'quarantined'", "attempt_count": "1", "lease_token": "1"},
-    "future": {"available_at": "now() + interval '1 day' + random() * interval '1 day'"},
-}
+OTHERS = (
+    {"status": "'quarantined'", "attempt_count": "1", "lease_token": "1"},
+    {"available_at": "now() + interval '1 day' + random() * interval '1 day'"},
+)
+"""Deliveries that a claim must pass by: quarantined ones, and ones that are not due."""
 
 
 def measure(*, quick: bool) -> list[Line]:
@@ -29,24 +23,10 @@ def measure(*, quick: bool) -> list[Line]:
     multiply.load(deliveries, prefix=BACKLOG)
     lines = _run("plain", deliveries)
     lines += _run("held snapshot", deliveries, "--hold-snapshot")
-    with ground.administrator(f"{BACKLOG}core") as connection:
-        for changes in OTHERS.values():
-            _add(connection, others, changes)
-    ground.settled(f"{BACKLOG}core")
+    multiply.load(deliveries, prefix=BACKLOG, others=[(others, changes) for changes in OTHERS])
     lines += _run(f"held snapshot, {others:,} quarantined, {others:,} future", deliveries, "--hold-snapshot")
     ground.drop(f"{BACKLOG}core")
     return lines
-
-
-def _add(connection: psycopg.Connection[tuple[Any, ...]], count: int, changes: dict[str, str]) -> None:
-    columns = multiply.columns_of(connection, "outbox_deliveries")
-    told = {"event_id": "uuidv7()", **changes}
-    statement = QUARANTINED.format(
-        columns=", ".join(columns), values=", ".join(told.get(column, f"d.{column}") for column in columns)
-    )
-    with connection.transaction():
-        connection.execute("SET LOCAL session_replication_role = replica")
-        psycopg.ClientCursor(connection).execute(statement.encode(), {"count": count})
 
 
 def _run(name: str, deliveries: int, *arguments: str) -> list[Line]:

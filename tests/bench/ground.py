@@ -62,6 +62,11 @@ def administrator(database: str = "postgres") -> psycopg.Connection[tuple[Any, .
     )
 
 
+def environment() -> dict[str, str]:
+    """What child processes need to find the servers."""
+    return dict(os.environ)
+
+
 def make_empty() -> None:
     """Core's and billing's databases, new and migrated, under the prefix `EMPTY`."""
     from django.core.management import call_command

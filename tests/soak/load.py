@@ -39,7 +39,10 @@ def main() -> None:
                 standard_prices()
                 account = funded_account(10**18)
             runs = [request(account) for _ in range(chance.randint(1, MAX_RUNS))]
-            admitted += len(admit_runs(runs, at=datetime.now(UTC)))
+            answers = admit_runs(runs, at=datetime.now(UTC))
+            if not admitted:
+                print("the load is on", flush=True)
+            admitted += len(answers)
         except (Error, psycopg.Error, OSError) as error:
             print(f"load waits: {type(error).__name__}", flush=True)
             connections.close_all()

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import connections
 
 from config.owners import Owner, consumers
-from outbox import drain, metrics, steps
+from outbox import drain, measure, metrics, steps
 from outbox.claim import Claimer
 from outbox.contracts.delivery import RetryClass
 from outbox.deliver import deliver
@@ -90,6 +90,7 @@ class Dispatcher:
 
     def __enter__(self) -> "Dispatcher":
         self._heartbeat.__enter__()
+        metrics.worker_started(version=settings.RELEASE, region=settings.REGION)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -98,16 +99,24 @@ class Dispatcher:
     def drain(self, *, until: float | None = None) -> Drained:
         """Work until nothing is due, draining begins, or the monotonic time `until` has passed."""
         total = Drained()
+        try:
+            self._drain(total, until)
+        except Exception:
+            metrics.round_finished(producer=self.owner.name, ok=False)
+            raise
+        metrics.round_finished(producer=self.owner.name, ok=True)
+        return total
+
+    def _drain(self, total: Drained, until: float | None) -> None:
         idle: set[str] = set()
         while len(idle) < len(self._destinations):
             for destination in self._destinations:
                 if drain.begun() or (until is not None and time.monotonic() >= until):
-                    return total
+                    return
                 if self.one_batch(destination, total):
                     idle.discard(destination)
                 else:
                     idle.add(destination)
-        return total
 
     def one_batch(self, destination: str, total: Drained) -> bool:
         """Claim, deliver and settle one batch. False if a look from the beginning found nothing."""
@@ -129,6 +138,7 @@ class Dispatcher:
                 self._heartbeat.release(claim.rows)
             with self._timed(destination, "settle"):
                 total.add(settle(connection, settlement, producer=self.owner.name, destination=destination))
+            measure.judged(settlement)
             steps.reach("settled")
         return True
 

@@ -79,7 +79,7 @@ METRICS: tuple[Metric, ...] = (
         "outbox_apply_delay_seconds",
         Kind.HISTOGRAM,
         ("consumer",),
-        "From the event's creation to its receipt.",
+        "From the creation of a batch's oldest event to its verified receipt.",
         buckets=DELAY_BUCKETS,
     ),
     Metric("outbox_rounds_total", Kind.COUNTER, ("producer", "outcome"), "Turns of a dispatcher: ok, or failed."),
@@ -208,7 +208,7 @@ def consumer_applied(consumer: str, outcome: str, count: int) -> None:
 
 
 def apply_delay(consumer: str, seconds: float) -> None:
-    """An event was applied `seconds` after its creation; a clock that runs behind counts as zero."""
+    """The oldest event of a batch was applied `seconds` after its creation; a clock that runs behind counts as zero."""
     cast(Histogram, _METRICS["outbox_apply_delay_seconds"]).labels(consumer).observe(max(0.0, seconds))
 
 

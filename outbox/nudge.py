@@ -15,6 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from config.owners import owner_of_alias
+from outbox import metrics
 
 log = structlog.get_logger("outbox.nudge")
 
@@ -44,11 +45,14 @@ def nudge(owner: str) -> bool:
     """Send the owner's wake-up unless one is under way. True if a message was sent; a failing broker is only logged."""
     try:
         if not _client().set(_key(owner), 1, nx=True, px=int(settings.OUTBOX_NUDGE_LIFE * 1000)):
+            metrics.nudges(owner, "coalesced")
             return False
         _send(owner)
     except Exception as error:  # the commit stands; whatever the broker says must not reach the business code
+        metrics.nudges(owner, "failed")
         log.warning("nudge_failed", owner=owner, error_class=type(error).__name__)
         return False
+    metrics.nudges(owner, "sent")
     return True
 
 

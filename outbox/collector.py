@@ -3,7 +3,7 @@
 import gc
 
 ALLOCATIONS_PER_LOOK = 50_000
-"""A batch of 500 allocates some tens of thousands of containers and drops them all; looking more often finds nothing."""
+"""A batch of 500 allocates tens of thousands of containers and drops them all; looking more often finds nothing."""
 
 
 def settle_in() -> None:

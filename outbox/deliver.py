@@ -1,8 +1,7 @@
 """Verify and deliver one claimed batch, outside any transaction, and judge what came back (O20, O21).
 
-Before: the stored bytes must hash to the stored digest. After: an ack is accepted only if every coordinate equals the
-frozen member, and the receipt's own content recomputes to the digest it is named by. An ack that is not accepted is a
-retryable `ack_rejected` with an alarm, never a quarantine: the consumer may be at fault, the event is not.
+Before: the stored bytes must hash to the stored digest. After: what `accept.py` does not accept is a retryable
+`ack_rejected` with an alarm, never a quarantine: the consumer may be at fault, the event is not.
 """
 
 from collections.abc import Sequence
@@ -10,22 +9,15 @@ from collections.abc import Sequence
 import structlog
 
 from outbox import metrics
-from outbox.contracts.ack import ActiveConsumerAck
+from outbox.accept import AckRejected, accept
 from outbox.contracts.canonical import sha256_hex
-from outbox.contracts.contract import ContentReference, ContractViolation
 from outbox.contracts.delivery import Acknowledged, DeliveryRequest, NonRetryable, Retryable, RetryClass, Verdict
-from outbox.contracts.destinations import RULES
 from outbox.contracts.question import dispatcher_workload
-from outbox.contracts.receipt import UnknownReceipt, receipt_of
 from outbox.retry import classify, policy, sanitise
 from outbox.rows import Ack, Claimed, Quarantine, Retry, Settlement
 from outbox.transport import NotBound, Pass, Transport, delivery_scope
 
 log = structlog.get_logger("outbox.deliver")
-
-
-class AckRejected(ContractViolation):
-    """The answer does not prove what the frozen member demands. The delivery is tried again, with an alarm."""
 
 
 def deliver(batch: Sequence[Claimed], *, producer: str, destination: str, transport: Transport) -> Settlement:
@@ -89,49 +81,3 @@ def retry(claimed: Claimed, retry_class: RetryClass, code: str, detail: str) -> 
     """The retry that the class's policy prescribes after this attempt."""
     delay = policy(retry_class.value).delay(claimed.attempt_count)
     return Retry(claimed, retry_class.value, code, sanitise(detail), delay)
-
-
-def accept(claimed: Claimed, verdict: Acknowledged) -> ContentReference:
-    """The receipt's four-tuple, proven against the frozen member. Raises `AckRejected` naming the first difference."""
-    member, ack = claimed.member, verdict.ack
-    rule = RULES[member.destination]
-    _same("ack destination", ack.destination, member.destination)
-    _same("ack consumer", ack.consumer_name, member.consumer_name)
-    _same("ack receipt branch", ack.applied_receipt.kind, rule.ack_kind)
-    _envelope_matches("ack", claimed, ack)
-    try:
-        contract = receipt_of(member.expected_receipt_type, member.expected_receipt_schema_version)
-        receipt = contract.parse(verdict.receipt)
-    except (UnknownReceipt, ContractViolation) as error:
-        raise AckRejected(f"The receipt cannot be proven: {error}") from error
-    named, own = ack.applied_receipt.receipt, receipt.reference
-    _same("receipt schema version", own.schema_version, member.expected_receipt_schema_version)
-    if named != own:
-        raise AckRejected("The ack names another receipt than the one that came with it.")
-    _same("receipt destination", getattr(receipt, "destination", None), member.destination)
-    _same("receipt consumer", getattr(receipt, "consumer_name", None), member.consumer_name)
-    _envelope_matches("receipt", claimed, receipt)
-    _same("receipt event type", getattr(receipt, "event_type", member.event_type), member.event_type)
-    _same(
-        "receipt event schema version",
-        getattr(receipt, "event_schema_version", member.event_schema_version),
-        member.event_schema_version,
-    )
-    _same("receipt projection name", getattr(receipt, "projection_name", None), member.projection_name)
-    _same("receipt projection version", getattr(receipt, "projection_version", None), member.projection_version)
-    return own
-
-
-def _envelope_matches(what: str, claimed: Claimed, answer: "ActiveConsumerAck | object") -> None:
-    _same(f"{what} event", getattr(answer, "event_id", None), claimed.event_id)
-    _same(f"{what} envelope digest", getattr(answer, "event_envelope_sha256", None), claimed.envelope_sha256)
-    _same(
-        f"{what} digest algorithm",
-        getattr(answer, "event_envelope_digest_algorithm_version", None),
-        claimed.digest_algorithm_version,
-    )
-
-
-def _same(what: str, answered: object, expected: object) -> None:
-    if answered != expected:
-        raise AckRejected(f"The {what} is {answered!r}, the frozen member demands {expected!r}.")

@@ -5,9 +5,9 @@ field that could hold a float, an unbounded integer or unrestricted text.
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from outbox.contracts.canonical import DIGEST_ALGORITHM, MAX_INTEGER
 
@@ -53,15 +53,16 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-class ContentReference(BaseModel):
-    """The four-tuple that names one immutable, content-addressed object wherever it travels."""
+class ContentReference(NamedTuple):
+    """The four-tuple that names one immutable, content-addressed object wherever it travels.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    A plain value: its parts are proven where it enters or leaves a contract, by the types of `REFERENCE_PARTS`.
+    """
 
-    ref: Identifier
-    schema_version: Version
-    digest_algorithm_version: DigestAlgorithm = DIGEST_ALGORITHM
-    digest: Sha256
+    ref: str
+    schema_version: str
+    digest: str
+    digest_algorithm_version: Literal["jcs-sha256-v1"] = DIGEST_ALGORITHM
 
 
 REFERENCE_PARTS: dict[str, Any] = {

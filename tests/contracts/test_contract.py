@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from outbox.contracts.ack import OperationsProjectionApplied
 from outbox.contracts.canonical import decode
 from outbox.contracts.contract import (
     ContentReference,
@@ -194,7 +195,9 @@ def test_python_values_are_not_coerced_either() -> None:
     with pytest.raises(ValidationError):
         Line(name="a", count=1, more=2)  # type: ignore[call-arg]  # likewise
     with pytest.raises(ValidationError):
-        ContentReference(ref="thing:a", schema_version="1", digest="A" * 64)
+        OperationsProjectionApplied(
+            operations_projection_applied_receipt=ContentReference(ref="thing:a", schema_version="1", digest="A" * 64)
+        )
 
 
 def test_an_object_is_frozen_and_a_changed_copy_forgets_the_bytes_of_the_original() -> None:

@@ -108,7 +108,8 @@ def test_one_other_part_of_the_four_tuple_is_a_conflict(database: None, part: st
     request = delivery(admission().run)
     reference = applied(request).ack.applied_receipt.receipt
     other = {"ref": f"operations:1:{new_event_id()}", "schema_version": "2", "digest": "c" * 64}[part]
-    forged = reference.model_copy(update={part: other})
+    changed: dict[str, Any] = {part: other}
+    forged = reference._replace(**changed)
     assert isinstance(read(expected_of(request, forged)), ReceiptConflicting)
 
 

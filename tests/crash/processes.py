@@ -113,9 +113,10 @@ def stopped(process: Process) -> None:
     until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
 
-def reached(process: Process, step: str) -> None:
-    """Wait until the process pauses at `step`."""
-    process.await_text(f"reached {step}\n")
+def reached(process: Process, step: str, *, times: int = 1) -> None:
+    """Wait until the process pauses at `step`, for the `times`-th time."""
+    until(lambda: process.said().count(f"reached {step}\n") >= times or process.poll() is not None)
+    assert process.poll() is None, process.said()
 
 
 def go_on(process: Process) -> None:

@@ -1,14 +1,18 @@
 """An installation of its own: servers that a test may kill, with all databases migrated."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 
 from config.embedded import Embedded, Services
+from config.servers.server import accepts
 from tests.crash.processes import ROOT, SHORT_LEASE, Crew
 from tests.ground.conftest import clean_environment
 from tests.ground.waiting import until
@@ -60,6 +64,16 @@ class Site:
     def append(self, admissions: int, *, tell: bool = True) -> None:
         """Append this many admissions, two events each, one transaction each; without a broker unless `tell`."""
         self.python("-m", "tests.crash.appender", str(admissions), more={} if tell else NO_BROKER)
+
+    def kill_server(self, name: str, how: signal.Signals) -> None:
+        """End `postgres` or `valkey`, and wait until its port is closed."""
+        os.kill(self.embedded.server_pids()[name], how)
+        ports = {"postgres": self.services.postgres_port, "valkey": urlsplit(self.services.redis_url).port or 0}
+        until(lambda: not accepts(ports[name]))
+
+    def revive_server(self, name: str) -> None:
+        """Start a killed server again, as the supervisor does; its last threads may take a moment to leave."""
+        until(lambda: self.embedded.revive() == (name,))
 
     def rows(self, statement: str, *values: Any, owner: str = "core") -> list[tuple[Any, ...]]:
         """What a query answers in an owner's database, asked by the administrator."""

@@ -11,7 +11,7 @@ from django.conf import settings
 from tests.crash.processes import Crew, Process, ended, go_on, reached
 from tests.crash.site import CELERY_WORKER, Site
 from tests.ground.system import descendants
-from tests.ground.waiting import gone, until
+from tests.ground.waiting import PATIENCE_SECONDS, until
 
 SEND = "from outbox.tasks import dispatch\nfor _ in range(5): dispatch.apply_async(('core',), queue='owner.core')"
 """The same order five times, as a broker that repeats itself would deliver it."""
@@ -87,11 +87,9 @@ def test_an_order_delivered_five_times_while_the_first_still_works_has_one_effec
 @pytest.mark.trap("D14")
 def test_a_killed_broker_comes_back_and_its_worker_with_it(site: Site, celery: Process, site_crew: Crew) -> None:
     beat(site_crew, site, "three")
-    server = site.embedded.server_pids()["valkey"]
-    os.kill(server, signal.SIGKILL)
-    until(lambda: gone(server))
+    site.kill_server("valkey", signal.SIGKILL)
     site.append(3)
-    assert site.embedded.revive() == ("valkey",)
+    site.revive_server("valkey")
     site.drained()
     site.prove_applied_once()
 
@@ -115,12 +113,12 @@ def test_a_pool_process_killed_in_its_work_is_replaced_and_its_work_recovered(
 def test_sigterm_under_load_twenty_times_loses_nothing_and_repeats_nothing(site: Site, site_crew: Crew) -> None:
     before = site.done()
     site.append(200, tell=False)
-    for _ in range(20):
-        worker = site_crew.dispatcher(OUTBOX_BATCH_SIZE="15", CRASH_PAUSE="claimed")
-        reached(worker, "claimed")
+    worker = site_crew.dispatcher(OUTBOX_BATCH_SIZE="15", CRASH_PAUSE="claimed", CRASH_ROUNDS="20")
+    for number in range(1, 21):
+        reached(worker, "claimed", times=number)
         worker.send_signal(signal.SIGTERM)
         go_on(worker)
-        ended(worker)
+    assert worker.wait(PATIENCE_SECONDS) == 0, worker.said()
     assert site.rows("SELECT count(*) FROM outbox_deliveries WHERE status = 'leased'") == [(0,)], "nothing stays leased"
     rest = site_crew.dispatcher()
     until(lambda: site.done() == before + 400)

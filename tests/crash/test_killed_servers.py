@@ -1,6 +1,5 @@
 """kill -9 and stops of PostgreSQL and Valkey under a working dispatcher."""
 
-import os
 import re
 import signal
 from itertools import pairwise
@@ -9,7 +8,7 @@ import pytest
 
 from tests.crash.processes import Crew, ended
 from tests.crash.site import Site
-from tests.ground.waiting import gone, until
+from tests.ground.waiting import until
 
 
 @pytest.mark.slow
@@ -20,10 +19,8 @@ def test_a_dispatcher_outlives_its_postgresql_and_goes_on(how: signal.Signals, s
     site.append(150)
     worker = site_crew.dispatcher(OUTBOX_BATCH_SIZE="10")
     until(lambda: site.done() > before)
-    server = site.embedded.server_pids()["postgres"]
-    os.kill(server, how)
-    until(lambda: gone(server))
-    assert site.embedded.revive() == ("postgres",)
+    site.kill_server("postgres", how)
+    site.revive_server("postgres")
     site.drained()
     output = ended(worker)
     site.prove_applied_once()
@@ -34,13 +31,11 @@ def test_a_dispatcher_outlives_its_postgresql_and_goes_on(how: signal.Signals, s
 @pytest.mark.trap("D13")
 def test_a_dispatcher_backs_off_while_postgresql_is_away(site: Site, site_crew: Crew) -> None:
     worker = site_crew.dispatcher()
-    server = site.embedded.server_pids()["postgres"]
-    os.kill(server, signal.SIGINT)
-    until(lambda: gone(server))
+    site.kill_server("postgres", signal.SIGINT)
     until(lambda: worker.said().count("dispatch_waits") >= 6)
     pauses = [float(found) for found in re.findall(r'dispatch_waits.*?"seconds": ([0-9.]+)', worker.said())]
     assert all(later == min(10.0, 2 * earlier) for earlier, later in pairwise(pauses)), pauses
-    assert site.embedded.revive() == ("postgres",)
+    site.revive_server("postgres")
     site.append(2)
     site.drained()
     ended(worker)
@@ -49,14 +44,12 @@ def test_a_dispatcher_backs_off_while_postgresql_is_away(site: Site, site_crew: 
 
 @pytest.mark.trap("D14")
 def test_without_valkey_every_commit_stands_and_dispatch_goes_on(site: Site, site_crew: Crew) -> None:
-    server = site.embedded.server_pids()["valkey"]
-    os.kill(server, signal.SIGKILL)
-    until(lambda: gone(server))
+    site.kill_server("valkey", signal.SIGKILL)
     before = site.done()
     site.append(5)
     worker = site_crew.dispatcher()
     until(lambda: site.done() == before + 10)
-    assert site.embedded.revive() == ("valkey",)
+    site.revive_server("valkey")
     site.append(5)
     site.drained()
     ended(worker)

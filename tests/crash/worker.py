@@ -8,6 +8,7 @@ runs that `manage.py` command; the environment says what the process does to its
 - `CRASH_STOP`: SIGSTOP of itself, the first time;
 - `CRASH_PAUSE`: print `reached <step>` and go on when a line arrives on its standard input, the first time;
 - `CRASH_SLOW=<step>:<seconds>`: take that long, the first time;
+- `CRASH_ROUNDS=<number>`: run the command so often, one after the other, each time as if it were the first;
 - `CRASH_CLOCK=<seconds>`: every clock that Python shows the application is off by so much from the beginning.
 """
 
@@ -69,10 +70,12 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    from outbox import steps
+    from outbox import drain, steps
 
-    steps.hook = at_steps()
-    call_command(*sys.argv[1:])
+    for _ in range(int(os.environ.get("CRASH_ROUNDS", "1"))):
+        drain.forget()
+        steps.hook = at_steps()
+        call_command(*sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pytest
 from tests.crash.processes import Crew, Process, drains_on_sigterm, ended, killed
 from tests.crash.site import Site
 from tests.ground.conftest import open_directory
-from tests.ground.waiting import gone, until
+from tests.ground.waiting import until
 
 MINUTES = float(os.environ.get("SOAK_MINUTES") or 0)
 LONGEST_PEACE_SECONDS = 2.0
@@ -117,10 +117,8 @@ class Soak:
             self._end(self.load)
             self.load = self._load()
         else:
-            server = self.site.embedded.server_pids()[what]
-            os.kill(server, signal.SIGKILL)
-            until(lambda: gone(server))
-            assert self.site.embedded.revive() == (what,)
+            self.site.kill_server(what, signal.SIGKILL)
+            self.site.revive_server(what)
         return True
 
     def _end(self, process: Process) -> None:

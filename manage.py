@@ -11,7 +11,9 @@ def main() -> None:
     try:
         from django.core.management import execute_from_command_line
     except ImportError as error:
-        raise SystemExit("Django is not installed here. Run `make demo` or `make test` first: both install it.") from error
+        raise SystemExit(
+            "Django is not installed here. Run `make demo` or `make test` first: both install it."
+        ) from error
     execute_from_command_line(sys.argv)
 
 

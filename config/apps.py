@@ -9,4 +9,4 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         # Without the project's Celery application a task would be sent to Celery's own default broker.
-        from config import celery, checks  # noqa: F401
+        from config import celery, checks  # noqa: F401  # importing registers the application and the checks

@@ -1,6 +1,6 @@
 """The ASGI application that the web server runs.
 
-Each request runs in a thread of its own, so the web process shares its connections through one small pool per read role.
+Each request runs in a thread of its own, so the web process shares connections through one small pool per read role.
 It needs the read roles and the session role, and no other login.
 """
 

@@ -109,7 +109,7 @@ def _made(metric: Metric) -> Counter | Histogram | Gauge:
             return Histogram(metric.name, metric.meaning, metric.labels, buckets=metric.buckets)
         case Kind.GAUGE:
             # The mode is one of prometheus_client's literals; the table is closed and tested.
-            return Gauge(metric.name, metric.meaning, metric.labels, multiprocess_mode=metric.across)  # type: ignore[arg-type]
+            return Gauge(metric.name, metric.meaning, metric.labels, multiprocess_mode=metric.across)  # type: ignore[arg-type]  # the table holds plain text
 
 
 _METRICS = {metric.name: _made(metric) for metric in METRICS}

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import asyncpg  # type: ignore[import-not-found]  # these three live in the peers' environment
-import uvloop  # type: ignore[import-not-found]
-from pgqueuer import AsyncpgDriver, Queries, QueueManager  # type: ignore[import-not-found]
+import uvloop  # type: ignore[import-not-found]  # the peers live in an environment of their own
+from pgqueuer import AsyncpgDriver, Queries, QueueManager  # type: ignore[import-not-found]  # likewise
 
 from tests.bench import children
 
@@ -29,7 +29,7 @@ async def load(events: int) -> None:
 
 
 async def drain() -> None:
-    from pgqueuer.domain.types import QueueExecutionMode  # type: ignore[import-not-found]
+    from pgqueuer.domain.types import QueueExecutionMode  # type: ignore[import-not-found]  # likewise
 
     connection = await asyncpg.connect(os.environ["BENCH_DSN"])
     manager = QueueManager(AsyncpgDriver(connection))

@@ -35,7 +35,7 @@ def main() -> None:
         event = run_created()
         event_id = str(event.event_id)
         with transaction.atomic(using="default"):
-            transaction.on_commit(lambda event_id=event_id: note(event_id), using="default")  # type: ignore[misc]
+            transaction.on_commit(lambda event_id=event_id: note(event_id), using="default")  # type: ignore[misc]  # the default binds the value of this turn
             append(event, using="default")
     children.answer(committed=committed)
 

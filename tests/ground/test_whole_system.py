@@ -98,8 +98,8 @@ def test_the_system_survives_kills_and_ends_without_a_trace(system: System) -> N
     children = dict(system.record["children"])  # type: ignore[call-overload]  # JSON
     for pid in children.values():
         os.kill(pid, signal.SIGKILL)
-    until(lambda: set(dict(system.record["children"]).values()).isdisjoint(children.values()))  # type: ignore[call-overload]
-    until(lambda: set(dict(system.record["children"])) == set(children))  # type: ignore[call-overload]
+    until(lambda: set(dict(system.record["children"]).values()).isdisjoint(children.values()))  # type: ignore[call-overload]  # the record is JSON
+    until(lambda: set(dict(system.record["children"])) == set(children))  # type: ignore[call-overload]  # likewise
 
     # kill -9 of the supervisor leaves no process.
     with administrator(system) as connection:

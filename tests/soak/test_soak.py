@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ class Soak:
         """Kill until the time is over; how often each was killed."""
         kills: Counter[str] = Counter()
         while time.monotonic() < until_time:
-            time.sleep(self.chance.random() * LONGEST_PEACE_SECONDS)  # the soak lives in real time
+            threading.Event().wait(self.chance.random() * LONGEST_PEACE_SECONDS)  # the soak lives in real time
             (what,) = self.chance.choices(list(CHANCES), weights=list(CHANCES.values()))
             if self._kill(what):
                 kills[what] += 1

@@ -162,9 +162,9 @@ def test_a_hundred_admissions_take_about_ten_statements_per_database() -> None:
     admit_run(request(accounts[0]), at=AT)
     statements = dict.fromkeys(("default", "billing"), 0)
 
-    def count(execute: object, sql: str, params: object, many: bool, context: dict) -> object:  # type: ignore[type-arg]
+    def count(execute: object, sql: str, params: object, many: bool, context: dict) -> object:  # type: ignore[type-arg]  # the signature Django prescribes
         statements[context["connection"].alias] += 1
-        return execute(sql, params, many, context)  # type: ignore[operator]
+        return execute(sql, params, many, context)  # type: ignore[operator]  # likewise
 
     with connections["default"].execute_wrapper(count), connections["billing"].execute_wrapper(count):
         answers = admit_runs(batch, at=AT)

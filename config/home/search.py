@@ -59,10 +59,10 @@ def search(text: str) -> Answer:
 def _events(name: str, events: list[OutboxEvent] | None) -> Table:
     pages: Any = SECTIONS[name]._registry[OutboxEvent]
     rows = tuple(
-        (Link(event.event_id, pages.url_of(event)), Code(event.event_type), *pages.aggregate(event), event.created_at)
+        (Link(event.event_id, pages.url_of(event)), Code(event.event_type), pages.aggregate(event), event.created_at)
         for event in events or ()
     )
-    return Table(f"Events of {name}", ("Event", "Event type", "Aggregate", "Revision", "Created"), rows)
+    return Table(f"Events of {name}", ("Event", "Event type", "Aggregate", "Created"), rows)
 
 
 def _closing(look: Callable[[], Any], alias: str) -> Any:

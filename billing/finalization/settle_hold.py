@@ -27,7 +27,7 @@ from upstream.admission.contracts import (
 CONFIRM = """
 UPDATE billing_reservations r SET confirmed_at = now()
   FROM json_to_recordset(%s::json) AS g (operation text, ref text, version text, algorithm text, digest text)
- WHERE r.operation_id = g.operation AND r.state || '' = 'open' AND r.confirmed_at IS NULL
+ WHERE r.operation_id = ANY (%s) AND r.operation_id = g.operation AND r.state || '' = 'open' AND r.confirmed_at IS NULL
    AND r.run_admission_manifest_ref = g.ref AND r.run_admission_manifest_schema_version = g.version
    AND r.run_admission_manifest_digest_algorithm_version = g.algorithm AND r.run_admission_manifest_digest = g.digest
 """
@@ -39,8 +39,8 @@ WITH released AS (
            admission_refusal_digest = g.digest
       FROM json_to_recordset(%s::json) AS g (
            operation text, request text, ref text, version text, algorithm text, digest text)
-     WHERE r.operation_id = g.operation AND r.request_sha256 = g.request AND r.state || '' = 'open'
-       AND r.confirmed_at IS NULL
+     WHERE r.operation_id = ANY (%s) AND r.operation_id = g.operation AND r.request_sha256 = g.request
+       AND r.state || '' = 'open' AND r.confirmed_at IS NULL
     RETURNING r.billing_reservation_id
 ), closed AS (
     UPDATE billing_finalization_fences f
@@ -75,7 +75,7 @@ def confirm_holds(holds: Sequence[AdmittedHold]) -> list[SettleAnswer]:
     rows = [_document(hold.operation_id, hold.run_admission_manifest) for hold in holds]
     with translated_transaction():
         with connections[ALIAS].cursor() as cursor:
-            cursor.execute(CONFIRM, [orjson.dumps(rows).decode()])
+            cursor.execute(CONFIRM, [orjson.dumps(rows).decode(), [hold.operation_id for hold in holds]])
             confirmed = cursor.rowcount
         reach("admission.confirm_before_commit")
         if confirmed == len(holds):
@@ -91,7 +91,7 @@ def release_holds_of(holds: Sequence[UnadmittedHold]) -> list[SettleAnswer]:
     with translated_transaction():
         lock_accounts({row.billing_account_id for row in _standing(operation_ids).values()})
         with connections[ALIAS].cursor() as cursor:
-            cursor.execute(RELEASE, [orjson.dumps(rows).decode()])
+            cursor.execute(RELEASE, [orjson.dumps(rows).decode(), operation_ids])
             released = [reservation for (reservation,) in cursor.fetchall()]
         if released:
             release_holds(released)

@@ -40,10 +40,15 @@ def main() -> None:
     chosen = parser.parse_args()
     sampled = chosen.sample
     django.setup()
-    from config.owners import owner_named
+    from django.utils.module_loading import import_string
+
+    from config.owners import consumers, owner_named
     from outbox.dispatch import Dispatcher
 
     owner = owner_named("core")
+    for _, consumer in consumers():  # loaded with the first delivery otherwise
+        if consumer.handler:
+            import_string(consumer.handler)
     from django.db import connections
 
     for alias in (owner.alias, owner.dispatch_alias):

@@ -71,7 +71,10 @@ class HomeSite(OperatorSite):
             if "next" not in request.GET and "next" not in request.POST:
                 context["next"] = reverse("admin:index")
             view = LoginView.as_view(
-                authentication_form=AdminAuthenticationForm, template_name="admin/login.html", extra_context=context
+                next_page="admin:index",
+                authentication_form=AdminAuthenticationForm,
+                template_name="admin/login.html",
+                extra_context=context,
             )
             return _rendered(view(request))
         except RedisError:

@@ -49,7 +49,7 @@ def pooler(tmp_path: Path, database: None) -> Iterator[dict[str, str]]:
     )
     open_to_nobody(tmp_path)
     as_user = {"user": "nobody", "group": "nogroup"} if os.geteuid() == 0 else {}
-    child = subprocess.Popen([PROGRAM, str(tmp_path / "pooler.ini")], cwd="/", **as_user)  # type: ignore[call-overload]
+    child = subprocess.Popen([PROGRAM, str(tmp_path / "pooler.ini")], cwd="/", **as_user)  # type: ignore[call-overload]  # the keywords of subprocess come from a dict
     try:
         deadline = time.monotonic() + 20
         while not accepts(port):

@@ -19,10 +19,12 @@ from config.databases import address_of, role_password
 from config.migrate import labels_of
 from config.owners import Owner, Role
 
-KEY_LOOKUPS = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
-"""The dispatcher touches batches of rows by key, whatever the statistics of a queue say when they are taken."""
-SESSION_AGES = (Path(__file__).resolve().parent / "sql" / "session_ages.sql").read_bytes()
-"""Only an administrator's function can tell how old other roles' transactions are; the read role may call it."""
+PLANNER = {
+    Role.DISPATCH: {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"},
+    Role.OWNER: {"enable_seqscan": "off", "jit": "off"},
+}
+"""The dispatcher touches batches of rows by key, whatever the statistics of a queue say when they are taken; and guards
+and foreign keys that a session planned while a table was empty must not scan it when it is full."""
 
 
 def provision(owner: Owner) -> bool:
@@ -69,7 +71,7 @@ def _session_settings(role: Role) -> dict[str, str]:
         "statement_timeout": f"{settings.DATABASE_STATEMENT_TIMEOUT[role.value] * 1000:.0f}ms",
         "lock_timeout": f"{settings.DATABASE_LOCK_TIMEOUT * 1000:.0f}ms",
         "idle_in_transaction_session_timeout": f"{settings.DATABASE_IDLE_IN_TRANSACTION_TIMEOUT * 1000:.0f}ms",
-    } | (KEY_LOOKUPS if role is Role.DISPATCH else {})
+    } | PLANNER.get(role, {})
 
 
 def _database_grants(owner: Owner, name: str) -> Iterator[sql.Composed]:

@@ -25,6 +25,8 @@ PLANNER = {
 }
 """The dispatcher touches batches of rows by key, whatever the statistics of a queue say when they are taken; and guards
 and foreign keys that a session planned while a table was empty must not scan it when it is full."""
+SESSION_AGES = (Path(__file__).resolve().parent / "sql" / "session_ages.sql").read_bytes()
+"""Only an administrator's function can tell how old other roles' transactions are; the read role may call it."""
 
 
 def provision(owner: Owner) -> bool:

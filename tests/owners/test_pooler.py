@@ -89,18 +89,13 @@ def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]
 
 @pytest.mark.trap("D21")
 def test_append_and_dispatch_work_through_a_transaction_pooler(pooler: dict[str, str]) -> None:
-    together = [
-        start(pooler, "manage.py", "shell", "-c", APPEND),
-        start(pooler, "manage.py", "shell", "-c", APPEND),
-        start(pooler, "manage.py", "dispatch", "--owner", "core", "--once"),
-    ]
-    for process in together:
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, out + err
-    drains = [start(pooler, "manage.py", "dispatch", "--owner", "core", "--once") for _ in range(2)]
-    for process in drains:
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, out + err
+    for commands in (
+        [("manage.py", "shell", "-c", APPEND)] * 2,
+        [("manage.py", "dispatch", "--owner", "core", "--once")] * 2,
+    ):
+        for process in [start(pooler, *command) for command in commands]:
+            out, err = process.communicate(timeout=240)
+            assert process.returncode == 0, out + err
     assert OutboxEvent.objects.using("default.read").filter(published_at=None).count() == 0
     states = OutboxDelivery.objects.using("default.read").values_list("status", flat=True)
     assert list(states) == [DeliveryStatus.ACKNOWLEDGED] * 240

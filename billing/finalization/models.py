@@ -8,9 +8,7 @@ from django.db.models.functions import Now
 from billing.ledger.models import BillingAccount
 from billing.pricing.models import StoredPriceBook
 from outbox.contracts.canonical import DIGEST_ALGORITHM
-from outbox.guards import Guard, append_only, never_delete, refusal, refuse_when
-
-SHA256 = r"^[0-9a-f]{64}$"
+from outbox.guards import Guard, append_only, is_sha256, never_delete, refusal, refuse_when
 
 
 class ReservationState(models.TextChoices):
@@ -77,7 +75,7 @@ class BillingReservation(models.Model):
     class Meta:
         db_table = "billing_reservations"
         constraints = [
-            models.CheckConstraint(name="billing_reservation_digest", condition=Q(request_sha256__regex=SHA256)),
+            models.CheckConstraint(name="billing_reservation_digest", condition=is_sha256("request_sha256")),
             models.CheckConstraint(
                 name="billing_reservation_state_closed", condition=Q(state__in=ReservationState.values)
             ),

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from outbox.guards import NEW_ROWS, Guard, never_delete, refusal, refuse_when
+from outbox.guards import NEW_ROWS, Guard, is_sha256, never_delete, refusal, refuse_when
 from outbox.models.event import OutboxEvent
 
 
@@ -161,7 +161,7 @@ class OutboxDelivery(models.Model):
             models.CheckConstraint(
                 name="outbox_delivery_ack_digests",
                 condition=Q(ack_receipt_digest=None)
-                | Q(ack_receipt_digest__regex=r"^[0-9a-f]{64}$", ack_event_envelope_sha256__regex=r"^[0-9a-f]{64}$"),
+                | is_sha256("ack_receipt_digest") & is_sha256("ack_event_envelope_sha256"),
             ),
             models.CheckConstraint(
                 name="outbox_delivery_counts", condition=Q(attempt_count__gte=0, lease_token__gte=F("attempt_count"))

@@ -8,9 +8,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from outbox.contracts.canonical import DIGEST_ALGORITHM
-from outbox.guards import Guard, append_only, refusal
+from outbox.guards import Guard, append_only, is_sha256, refusal
 
-SHA256 = r"^[0-9a-f]{64}$"
 CANDIDATE_MATCHES = "NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex')"
 
 
@@ -34,7 +33,7 @@ class AdmissionOutcome(models.Model):
     class Meta:
         db_table = "admission_outcomes"
         constraints = [
-            models.CheckConstraint(name="admission_outcome_digest", condition=Q(request_sha256__regex=SHA256)),
+            models.CheckConstraint(name="admission_outcome_digest", condition=is_sha256("request_sha256")),
             models.CheckConstraint(
                 name="admission_outcome_shape",
                 condition=Q(state="admitted", run__isnull=False, admission_refusal=None)

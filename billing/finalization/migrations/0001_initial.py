@@ -2,6 +2,8 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
+import django.db.models.functions.text
+import django.db.models.lookups
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
@@ -144,7 +146,11 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="billingreservation",
             constraint=models.CheckConstraint(
-                condition=models.Q(("request_sha256__regex", "^[0-9a-f]{64}$")), name="billing_reservation_digest"
+                condition=models.Q(
+                    django.db.models.lookups.Exact(django.db.models.functions.text.Length("request_sha256"), 64),
+                    ("request_sha256__regex", "^[0-9a-f]+$"),
+                ),
+                name="billing_reservation_digest",
             ),
         ),
         migrations.AddConstraint(

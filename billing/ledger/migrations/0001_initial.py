@@ -3,6 +3,7 @@
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
+import django.db.models.lookups
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
@@ -373,7 +374,11 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="ledgerposting",
             constraint=models.CheckConstraint(
-                condition=models.Q(("content_sha256__regex", "^[0-9a-f]{64}$")), name="ledger_posting_content"
+                condition=models.Q(
+                    django.db.models.lookups.Exact(django.db.models.functions.text.Length("content_sha256"), 64),
+                    ("content_sha256__regex", "^[0-9a-f]+$"),
+                ),
+                name="ledger_posting_content",
             ),
         ),
         migrations.AddConstraint(

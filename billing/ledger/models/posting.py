@@ -6,9 +6,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from billing.ledger.models.account import BillingAccount, ChargeSource, LedgerAccount, picos
-from outbox.guards import Guard, append_only, never_delete, refusal, refuse_when
-
-SHA256 = r"^[0-9a-f]{64}$"
+from outbox.guards import Guard, append_only, is_sha256, never_delete, refusal, refuse_when
 
 
 class PostingKind(models.TextChoices):
@@ -41,7 +39,7 @@ class LedgerPosting(models.Model):
         db_table = "ledger_postings"
         constraints = [
             models.CheckConstraint(name="ledger_posting_kind_closed", condition=Q(kind__in=PostingKind.values)),
-            models.CheckConstraint(name="ledger_posting_content", condition=Q(content_sha256__regex=SHA256)),
+            models.CheckConstraint(name="ledger_posting_content", condition=is_sha256("content_sha256")),
             models.CheckConstraint(
                 name="ledger_posting_has_two_sides", condition=Q(entry_count__gte=2, entry_count__lte=1000)
             ),

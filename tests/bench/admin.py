@@ -5,6 +5,7 @@ import sys
 
 from tests.bench import children, ground
 from tests.bench.multiply import EVERYTHING, Multiplier
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 PREFIX = "bench_admin_"
@@ -31,9 +32,9 @@ SELECT event_id, destination, d.current_attempt_id, d.event_type, d.schema_versi
 """
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """One line per kind of page: the worst of its pages."""
-    _load(10_000 if quick else 1_000_000)
+    _load(size.of(1_000_000, least=1_000))
     try:
         pages = children.run("browse", prefix=PREFIX).answers[0]["pages"]
     finally:

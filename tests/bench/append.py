@@ -3,14 +3,15 @@
 from statistics import median
 
 from tests.bench import children, ground
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """Rates of the transactions alone; the events are made before each of them."""
-    shapes = {1: (200 if quick else 4_000), 100: (1_000 if quick else 20_000)}
+    shapes = {1: size.of(4_000), 100: size.of(20_000)}
     rates: dict[int, list[float]] = {bulk: [] for bulk in shapes}
-    for _ in range(1 if quick else 3):
+    for _ in range(size.rounds):
         for bulk, events in shapes.items():
             with ground.scratch(of=ground.EMPTY, to="bench_append_") as prefix:
                 ran = children.run("preload", "--events", str(events), "--bulk", str(bulk), prefix=prefix)

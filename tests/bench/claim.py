@@ -7,6 +7,7 @@ a million quarantined rows and half a million that are not due. Retries and expi
 from statistics import median
 
 from tests.bench import children, claimer, ground, multiply
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 BACKLOG = "bench_claimload_"
@@ -17,9 +18,9 @@ OTHERS = (
 """Deliveries that a claim must pass by: quarantined ones, and ones that are not due."""
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """For each backlog the median of the first decile of claims, and the last decile divided by it."""
-    deliveries, others = (8_000, 4_000) if quick else (300_000, 500_000)
+    deliveries, others = size.of(300_000, least=6_000), size.of(500_000)
     multiply.load(deliveries, prefix=BACKLOG)
     lines = _run("plain", deliveries)
     lines += _run("held snapshot", deliveries, "--hold-snapshot")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tests.bench import children, ground, processor
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 LOADED = "bench_loaded_"
@@ -46,12 +47,12 @@ def drain(work: str, *arguments: str, events: int, number: int) -> Drain:
     return done
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """Rates and their ratio, medians of interleaved rounds."""
-    events, rounds = (6_000, 1) if quick else (60_000, 3)
+    events = size.of(60_000, least=2_000)
     load(events)
     ours, bare = [], []
-    for number in range(rounds):
+    for number in range(size.rounds):
         bare.append(drain("bare_loop", events=events, number=number))
         ours.append(drain("dispatcher", events=events, number=number))
     ratio = median(o.rate / b.rate for o, b in zip(ours, bare, strict=True))

@@ -10,6 +10,7 @@ from statistics import median
 import psycopg
 
 from tests.bench import children, drain, ground, processor
+from tests.bench.size import QUICK, Size
 from tests.bench.table import Line
 
 
@@ -45,16 +46,16 @@ OF_APPEND = frozenset(wall.name for wall in (*WALLS[:3], *WALLS[7:9], WALLS[-1])
 OF_DRAIN = frozenset(wall.name for wall in WALLS[3:])
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """The price of each wall, medians of interleaved rounds."""
-    events, rounds = (2_000, 1) if quick else (20_000, 3)
-    walls = WALLS[-1:] if quick else WALLS
+    events = size.of(20_000, least=2_000)
+    walls = WALLS if size.share > QUICK.share else WALLS[-1:]
     drain.load(events)
     lines = []
     for what, of, unit in (("append", OF_APPEND, "event"), ("drain", OF_DRAIN, "delivery")):
         prices: dict[str, list[float]] = {wall.name: [] for wall in walls if wall.name in of}
         whole = []
-        for _ in range(rounds):
+        for _ in range(size.rounds):
             base = _time(what, None, events)
             whole.append(base)
             for wall in walls:

@@ -15,6 +15,7 @@ from statistics import quantiles
 import redis
 
 from tests.bench import children, ground
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 RATE = 50
@@ -28,11 +29,11 @@ SELECT event_id::text, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float
 """
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """Percentiles with the wake-up, and the longest wait without one."""
     from django.conf import settings
 
-    seconds = 3 if quick else 60
+    seconds = max(3, 60 * size.share)
     redis.Redis.from_url(os.environ["REDIS_URL"]).flushdb()  # wake-ups of other parts
     with ground.scratch(of=ground.EMPTY, to="bench_latency_") as prefix, _celery(prefix, *WORKER, *QUIET):
         _stream(prefix, seconds=2)

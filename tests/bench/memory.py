@@ -3,14 +3,15 @@
 from statistics import median
 
 from tests.bench import children, ground, multiply
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 BACKLOG = "bench_memory_"
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """Its peak, and the last tenth of the drain against the second tenth: the first still fills caches."""
-    deliveries = 8_000 if quick else 300_000
+    deliveries = size.of(300_000, least=2_000)
     multiply.load(deliveries, prefix=BACKLOG)
     ran = children.run("dispatcher", "--watch-memory", prefix=BACKLOG)
     ground.drop(f"{BACKLOG}core")

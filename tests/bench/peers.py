@@ -9,6 +9,7 @@ import sys
 from statistics import median
 
 from tests.bench import children, drain, ground
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 ENVIRONMENT = children.ROOT / ".venv-bench"
@@ -17,15 +18,15 @@ EVENTS = {"procrastinate": 4_000, "pgqueuer": 40_000, "pgmq": 100_000}
 """Backlogs of some seconds each."""
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """Rates of the peers and of ours in the same rounds, and the ratio to procrastinate."""
     if reason := _installed():
         return [Line("peers", f"{name}, no-op handler", None, "/s", note=reason) for name in EVENTS]
-    events = {name: count // 20 if quick else count for name, count in EVENTS.items()}
+    events = {name: size.of(count, least=200) for name, count in EVENTS.items()}
     rates: dict[str, list[float]] = {name: [] for name in ("ours", *events)}
-    own = 6_000 if quick else 40_000
+    own = size.of(40_000, least=2_000)
     drain.load(own)
-    for number in range(1 if quick else 3):
+    for number in range(size.rounds):
         rates["ours"].append(drain.drain("dispatcher", events=own, number=number).rate)
         for name, count in events.items():
             rates[name].append(_rate(name, count))

@@ -9,14 +9,15 @@ from typing import Any
 
 from tests.bench import children, ground
 from tests.bench.drain import LOADED, PROCESSES, load
+from tests.bench.size import Size
 from tests.bench.table import Line
 
 SHOWN = 16
 
 
-def measure(*, quick: bool) -> list[Line]:
+def measure(size: Size) -> list[Line]:
     """The most expensive statements and functions, µs per delivery."""
-    events = 6_000 if quick else 40_000
+    events = size.of(40_000, least=2_000)
     load(events)
     with ground.administrator() as server:
         server.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")

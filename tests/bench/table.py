@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.bench.size import Size
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -39,12 +41,12 @@ def _value(line: Line) -> str:
     return f"{line.value:,.{digits}f} {line.unit}"
 
 
-def write(lines: Sequence[Line], *, directory: Path, quick: bool) -> Path:
+def write(lines: Sequence[Line], *, directory: Path, size: Size) -> Path:
     """One JSON file per run, named by its time."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.json"
     machine = {"cpus": os.cpu_count(), "load": os.getloadavg(), "python": platform.python_version()}
     path.write_text(
-        json.dumps({"quick": quick, "machine": machine, "lines": [asdict(line) for line in lines]}, indent=1)
+        json.dumps({"size": asdict(size), "machine": machine, "lines": [asdict(line) for line in lines]}, indent=1)
     )
     return path

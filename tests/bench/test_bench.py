@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.children import ROOT
+from tests.bench.size import QUICK
 from tests.bench.table import Line, show
 
 
@@ -26,7 +27,7 @@ def test_the_quick_form_measures_and_writes_json() -> None:
     assert done.returncode == 0, done.stderr
     written = json.loads(Path(done.stdout.strip().splitlines()[-1]).read_text())
     measured = {(line["part"], line["what"]): line["value"] for line in written["lines"]}
-    assert written["quick"] is True
+    assert written["size"] == {"share": QUICK.share, "rounds": QUICK.rounds}
     assert measured["drain", "ours to bare loop"] > 0
     assert {part for part, _ in measured} == {"drain", "append"}
 

@@ -1,14 +1,14 @@
 """What the engine carries between claim, deliver and settle."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from outbox.contracts.ack import ActiveConsumerAck
 from outbox.contracts.contract import ContentReference
 from outbox.contracts.delivery import FrozenMember
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """One leased delivery with the event it carries. Attempt id and token are the fence of every later write."""
 
     event_id: str
@@ -23,8 +23,7 @@ class Claimed:
     member: FrozenMember
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(NamedTuple):
     """A verified acknowledgement."""
 
     claimed: Claimed

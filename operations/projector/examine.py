@@ -5,9 +5,8 @@ contract of their event, and belong to a projection that this projector builds.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from operations.projector.contracts import CONSUMER_NAME, DESTINATION, RECEIPT_SCHEMA_VERSION, RECEIPT_TYPE
 from operations.projector.issue_receipt import Build
@@ -52,8 +51,7 @@ Builds = Mapping[tuple[str | None, str | None], Build]
 """What a projector builds, by the projection name and version that a frozen member names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(NamedTuple):
     """A delivery whose bytes are proven, and the typed fact that they are."""
 
     request: DeliveryRequest

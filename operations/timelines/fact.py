@@ -1,8 +1,7 @@
 """What the projector hands to the read model: one proven event, typed."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from outbox.contracts.envelope import Envelope
 
@@ -18,8 +17,7 @@ class Part(StrEnum):
     """Stands in the timeline of its operation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """One event whose bytes were proven. `payload` is the typed payload of its exact pair."""
 
     part: Part

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from outbox.contracts.ack import ActiveConsumerAck
 from outbox.contracts.contract import ContentReference
@@ -50,8 +51,7 @@ class DeliveryRequest:
     """The owner whose dispatcher delivers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(NamedTuple):
     """The consumer committed. `receipt` is the canonical body that the ack's four-tuple names."""
 
     ack: ActiveConsumerAck

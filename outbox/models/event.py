@@ -6,7 +6,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from outbox.contracts.canonical import DIGEST_ALGORITHM
-from outbox.guards import Guard, never_delete, refusal, refuse_when
+from outbox.guards import NEW_ROWS, Guard, never_delete, refusal, refuse_when
 
 FROZEN = (
     "event_id",
@@ -176,6 +176,20 @@ class OutboxEvent(models.Model):
                 operation=pgtrigger.Update,
                 condition="NEW.published_at IS NULL OR OLD.published_at IS NOT NULL",
                 message="published_at goes from empty to its first time, once.",
+            ),
+            Guard(
+                name="outbox_event_published_complete",
+                level=pgtrigger.Statement,
+                when=pgtrigger.After,
+                operation=pgtrigger.Update,
+                referencing=NEW_ROWS,
+                func=f"""
+                    IF EXISTS (SELECT FROM new_rows n JOIN public.outbox_deliveries o ON o.event_id = n.event_id
+                                WHERE o.mandatory AND o.status <> 'acknowledged') THEN
+                        {refusal("outbox_event_published_complete", "A mandatory delivery is not acknowledged yet.")}
+                    END IF;
+                    RETURN NULL;
+                """,
             ),
             *never_delete(name="outbox_event", message="Events leave only through the retention procedure."),
         ]

@@ -170,10 +170,7 @@ def test_an_invalid_row_is_settled_alone_and_its_neighbours_complete(
     claim: Claim = dispatcher._claimer.claim(connection.connection, "core_operations")
     settlement = deliver(claim.rows, producer="core", destination="core_operations", transport=far_side)
     good = settlement.acks[2]
-    forged = good.claimed.__class__(
-        **{name: getattr(good.claimed, name) for name in good.claimed.__slots__ if name != "envelope_sha256"},
-        envelope_sha256="f" * 64,
-    )
+    forged = good.claimed._replace(envelope_sha256="f" * 64)
     settlement.acks[2] = Ack(forged, good.ack, good.receipt)
     settled = settle(connection.connection, settlement, producer="core", destination="core_operations")
     assert (settled.acknowledged, settled.retried, settled.fenced) == (4, 1, [])

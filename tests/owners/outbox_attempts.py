@@ -237,6 +237,10 @@ def events() -> Iterator[Attempt]:
     for column in event_model.FROZEN:
         yield Attempt("outbox_event_frozen", f"UPDATE outbox_events SET {changed(OutboxEvent, column)}")
     yield Attempt("outbox_event_published_once", published.format(value="NULL"))
+    yield Attempt(
+        "outbox_event_published_complete",
+        "UPDATE outbox_events SET published_at = clock_timestamp() WHERE event_id = '$event'",
+    )
     yield Attempt("outbox_event_delete", "DELETE FROM outbox_events")
     yield Attempt("outbox_event_truncate", "TRUNCATE outbox_events CASCADE")
 

@@ -30,6 +30,24 @@ class WalletReserved(Contract):
     run_admission_manifest: ContentReference
 
 
+COMPARED = (
+    "causation_id",
+    "operation_id",
+    "correlation_id",
+    "tenant_kind",
+    "tenant_id",
+    "workspace_id",
+    "project_id",
+    "run_aggregate",
+    "wallet_aggregate",
+    "run_id",
+    "billing_account_id",
+    "billing_reservation_id",
+    "run_admission_manifest",
+)
+"""What both events of one admission say, in the order in which it is compared."""
+
+
 def disagreements(
     *, run_envelope: Envelope, run: RunCreated, wallet_envelope: Envelope, wallet: WalletReserved
 ) -> tuple[str, ...]:
@@ -37,19 +55,37 @@ def disagreements(
 
     Whoever joins a reservation with its run calls this first (O29).
     """
-    pairs = {
-        "causation_id": (run_envelope.event_id, wallet_envelope.causation_id),
-        "operation_id": (run_envelope.operation_id, wallet_envelope.operation_id),
-        "correlation_id": (run_envelope.correlation_id, wallet_envelope.correlation_id),
-        "tenant_kind": (run_envelope.tenant_kind, wallet_envelope.tenant_kind),
-        "tenant_id": (run_envelope.tenant_id, wallet_envelope.tenant_id),
-        "workspace_id": (run_envelope.workspace_id, wallet_envelope.workspace_id),
-        "project_id": (run_envelope.project_id, wallet_envelope.project_id),
-        "run_aggregate": (run_envelope.aggregate_id, run.run_id),
-        "wallet_aggregate": (wallet_envelope.aggregate_id, wallet.billing_reservation_id),
-        "run_id": (run.run_id, wallet.run_id),
-        "billing_account_id": (run.billing_account_id, wallet.billing_account_id),
-        "billing_reservation_id": (run.billing_reservation_id, wallet.billing_reservation_id),
-        "run_admission_manifest": (run.run_admission_manifest, wallet.run_admission_manifest),
-    }
-    return tuple(name for name, (of_run, of_wallet) in pairs.items() if of_run != of_wallet)
+    of_run = (
+        run_envelope.event_id,
+        run_envelope.operation_id,
+        run_envelope.correlation_id,
+        run_envelope.tenant_kind,
+        run_envelope.tenant_id,
+        run_envelope.workspace_id,
+        run_envelope.project_id,
+        run_envelope.aggregate_id,
+        wallet_envelope.aggregate_id,
+        run.run_id,
+        run.billing_account_id,
+        run.billing_reservation_id,
+        run.run_admission_manifest,
+    )
+    of_wallet = (
+        wallet_envelope.causation_id,
+        wallet_envelope.operation_id,
+        wallet_envelope.correlation_id,
+        wallet_envelope.tenant_kind,
+        wallet_envelope.tenant_id,
+        wallet_envelope.workspace_id,
+        wallet_envelope.project_id,
+        run.run_id,
+        wallet.billing_reservation_id,
+        wallet.run_id,
+        wallet.billing_account_id,
+        wallet.billing_reservation_id,
+        wallet.run_admission_manifest,
+    )
+    if of_run == of_wallet:
+        return ()
+    pairs = zip(COMPARED, of_run, of_wallet, strict=True)
+    return tuple(name for name, said_by_run, said_by_wallet in pairs if said_by_run != said_by_wallet)

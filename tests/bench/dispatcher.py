@@ -43,12 +43,14 @@ def main() -> None:
     from django.utils.module_loading import import_string
 
     from config.owners import consumers, owner_named
+    from outbox import collector
     from outbox.dispatch import Dispatcher
 
     owner = owner_named("core")
     for _, consumer in consumers():  # loaded with the first delivery otherwise
         if consumer.handler:
             import_string(consumer.handler)
+    collector.settle_in()  # as the command does, and every worker
     from django.db import connections
 
     for alias in (owner.alias, owner.dispatch_alias):

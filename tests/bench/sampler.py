@@ -1,16 +1,17 @@
 """Where a process spends its processor time: its stack at every tick of the kernel, by function.
 
-Costs a few percent, where cProfile doubles the price of small functions. Time inside C is counted for the caller.
+Costs a few percent, where cProfile doubles the price of small functions. Time inside C is counted for the line that runs
+next, so a line after a call into C may carry the price of that call.
 """
 
 import signal
 from collections import Counter
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 INTERVAL_SECONDS = 0.001
-own: Counter[str] = Counter()
-whole: Counter[str] = Counter()
+own: Counter[tuple[CodeType, int]] = Counter()
+whole: Counter[CodeType] = Counter()
 
 
 def start() -> None:
@@ -20,22 +21,25 @@ def start() -> None:
 
 
 def stop() -> dict[str, object]:
-    """Stop, and tell the samples inside each function, and inside it or what it called; the largest first."""
+    """Stop, and tell how often each line was seen running, and each function running or waiting for what it called."""
     signal.setitimer(signal.ITIMER_PROF, 0)
-    return {"count": sum(own.values()), "own": dict(own.most_common(60)), "whole": dict(whole.most_common(90))}
+    return {
+        "count": sum(own.values()),
+        "own": {f"{_name(code)}:{line}": samples for (code, line), samples in own.most_common(60)},
+        "whole": {_name(code): samples for code, samples in whole.most_common(90)},
+    }
+
+
+def _name(code: CodeType) -> str:
+    path = Path(code.co_filename)
+    return f"{path.parent.name}/{path.name}:{code.co_qualname}"
 
 
 def _take(number: int, frame: FrameType | None) -> None:
-    seen = set()
-    innermost = True
+    if frame is not None:
+        own[frame.f_code, frame.f_lineno] += 1
+    stack = set()
     while frame is not None:
-        code = frame.f_code
-        path = Path(code.co_filename)
-        name = f"{path.parent.name}/{path.name}:{code.co_qualname}"
-        if innermost:
-            own[f"{name}:{frame.f_lineno}"] += 1
-            innermost = False
-        if name not in seen:
-            seen.add(name)
-            whole[name] += 1
+        stack.add(frame.f_code)
         frame = frame.f_back
+    whole.update(stack)

@@ -1,7 +1,7 @@
 """Where a process spends its processor time: its stack at every tick of the kernel, by function.
 
-Costs a few percent, where cProfile doubles the price of small functions. Time inside C is counted for the line that runs
-next, so a line after a call into C may carry the price of that call.
+Costs a few percent, where cProfile doubles the price of small functions. Time inside C is counted for the line after
+it, so a line that follows a call into C may carry the price of that call.
 """
 
 import signal

@@ -97,7 +97,7 @@ def _judge(rows: Sequence[Any]) -> Any:
         else:
             receipt = ContentReference(ref=f"bench:{row.event_id}", schema_version="1", digest=row.envelope_sha256)
             # Settling reads the receipt alone; the ack was judged before, where there is a consumer.
-            settlement.acks.append(Ack(row, None, receipt))  # type: ignore[arg-type]
+            settlement.acks.append(Ack(row, None, receipt))  # type: ignore[arg-type]  # the ack itself is not settled
     return settlement
 
 

@@ -2,8 +2,8 @@
 
 Every copied event is whole and valid: its envelope is the original with run and event ids replaced by others of equal
 length, and its digest is computed again, so it hashes, parses and projects like any other. Only the way in is short:
-row triggers are off while copying, which only the administrator can do. `available_at` advances with every thousand
-rows, as separate transactions would do it. Receipts and attempts of copies are for looking at, not for proving.
+row triggers are off while copying, which only the administrator can do. Times advance by a second with every
+thousand rows, as a steady load would leave them. Receipts and attempts of copies are for looking at, not for proving.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ EVERYTHING = (*OUTBOX, *ATTEMPTS, *PROJECTION)
 NAMES = """
 CREATE TEMP TABLE names AS
 SELECT i, md5(%(salt)s || i::text) AS run, uuidv7()::text AS run_event, uuidv7()::text AS wallet_event,
-       now() - interval '1 hour' + (i * 2 / %(rows)s) * interval '50 milliseconds' AS at
+       now() - interval '1 hour' + (i * 2 / %(rows)s) * interval '1 second' AS at
   FROM generate_series(1, %(pairs)s) i
 """
 ORIGINAL = """
@@ -41,7 +41,15 @@ SELECT column_name, data_type FROM information_schema.columns
  WHERE table_schema = 'public' AND table_name = %s AND is_generated = 'NEVER' AND is_identity = 'NO'
  ORDER BY ordinal_position
 """
-TIMES = ("created_at", "available_at")
+TIMES = (
+    "created_at",
+    "available_at",
+    "last_attempt_at",
+    "started_at",
+    "finished_at",
+    "delivered_at",
+    "applied_at",
+)
 ATTEMPT_IDS = ("attempt_id", "current_attempt_id")
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -81,7 +89,7 @@ class Multiplier:
 
     def _value(self, table: str, name: str, kind: str) -> str:
         if name in TIMES:
-            return "n.at"
+            return f"CASE WHEN o.{name} IS NOT NULL THEN n.at END"
         if name in ATTEMPT_IDS:
             return f"md5(o.{name}::text || n.run)::uuid"
         if (table, name) == ("outbox_events", "event_envelope_sha256"):

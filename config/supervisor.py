@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.embedded import EmbeddedError, state_dir
 from config.metric_files import start_empty
-from config.supervise.address import WebAddress, choose_web_address
+from config.supervise.address import WebAddress, choose_web_address, listens, prove_free
 from config.supervise.demo import Demo, DemoFailed
 from config.supervise.directory import end_left_overs, forget_record, take_state_directory, write_record
 from config.supervise.prepare import (
@@ -94,6 +94,7 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
         undo.callback(forget_record, state)
         undo.callback(watch.stop, hurry=lambda: stop.count > 1)
         undo.callback(say, "Stopping …")
+        prove_free(address)
         watch.start()
         write_record(state, url=address.url, children=watch.pids())
 
@@ -106,7 +107,7 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
             if watch.pids() != before:
                 write_record(state, url=address.url, children=watch.pids())
 
-        _await_ready(address, look)
+        _await_ready(address, look, web=lambda: watch.pids().get("web", 0))
         login = f"{OPERATOR} / {password}"
         say(f"Ready: {address.url}/admin/  login: {login}  logs: {state / 'log'}")
         if demo is not None:
@@ -132,12 +133,14 @@ def _variables(state: Path, address: WebAddress) -> Mapping[str, str]:
     }
 
 
-def _await_ready(address: WebAddress, look: Callable[[], None]) -> None:
+def _await_ready(address: WebAddress, look: Callable[[], None], *, web: Callable[[], int]) -> None:
     """Return when /health/ready answers 200. Raises `CannotLive` with the last answer when it takes too long."""
     deadline = monotonic() + READY_SECONDS
     answer = "nothing"
     while monotonic() < deadline:
         look()
+        if not listens(web(), address.port):
+            continue  # whoever answers there is not ours
         try:
             with urllib.request.urlopen(f"{address.url}/health/ready", timeout=5):  # noqa: S310  (our own address)
                 return

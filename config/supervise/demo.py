@@ -39,7 +39,8 @@ class Demo:
         began = datetime.now(UTC)
         chosen = [*(["--trace", str(self.trace.resolve())] if self.trace else [])]
         chosen += ["--limit", str(self.limit)] if self.limit is not None else []
-        replayed = said("replay_trace", steps.show("replay_trace", "--progress", "--json", *chosen, look=look))
+        replay = steps.show("replay_trace", "--progress", "--json", *chosen, look=look, may_fail=True)
+        replayed = said("replay_trace", replay)
         since = ["--since", began.isoformat()]
         drained = said("await_drained", steps.show("await_drained", "--progress", *since, look=look))
         verified = said("verify", steps.show("verify", "--json", look=look, may_fail=True))

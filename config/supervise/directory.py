@@ -25,7 +25,12 @@ class Record:
 
 def take_state_directory(state: Path) -> DirectoryLock:
     """The lock of the state directory. Raises `Refused` with process and URL if another supervisor holds it."""
-    state.mkdir(parents=True, exist_ok=True)
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(
+            f"STATE_DIR={state} can not be used: {error.strerror}. Name a directory that you may write."
+        ) from None
     lock = DirectoryLock(state / "supervisor.lock")
     if lock.acquire():
         return lock
@@ -49,6 +54,9 @@ def read_record(state: Path) -> Record | None:
     try:
         return Record(**json.loads((state / "supervisor.json").read_text()))
     except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        # Cut off while it was written: what it named is found by the next start's own marks, or ended with its parent.
         return None
 
 

@@ -45,8 +45,8 @@ def _program(line: str, environment: Mapping[str, str], *, where: str) -> Progra
     name, colon, command = line.partition(":")
     if not colon or not name.isidentifier() or not command.strip():
         raise ProcfileInvalid(f"{where}: write `name: command`.")
-    filled = _VARIABLE.sub(lambda found: _value(found, environment, where), command)
-    return Program(name=name, command=tuple(shlex.split(filled)))
+    words = (_VARIABLE.sub(lambda found: _value(found, environment, where), word) for word in shlex.split(command))
+    return Program(name=name, command=tuple(words))
 
 
 def _value(found: re.Match[str], environment: Mapping[str, str], where: str) -> str:

@@ -36,6 +36,11 @@ def test_variables_are_filled_in_or_take_their_default(tmp_path: Path) -> None:
     assert program.command == ("serve", "--port", "8000", "two words")
 
 
+def test_a_state_directory_with_a_space_stays_one_word() -> None:
+    programs = {program.name: program for program in read_procfile(path=PROCFILE, environment={"STATE_DIR": "/a b"})}
+    assert "/a b/beat-schedule" in programs["beat"].command
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -1,5 +1,6 @@
 """Starts that are refused or interrupted: a clear message, and nothing left running."""
 
+import os
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -100,3 +101,30 @@ def test_a_command_that_prints_no_json_is_named() -> None:
     with pytest.raises(DemoFailed, match="verify"):
         said("verify", "no database answers\n")
     assert said("verify", "a remark\n{}\n") == {}
+
+
+def test_only_a_listener_of_ours_makes_the_web_server_ready() -> None:
+    from config.supervise.address import listens
+
+    with socket.socket() as ours:
+        ours.bind(("127.0.0.1", 0))
+        port = ours.getsockname()[1]
+        assert not listens(os.getpid(), port)
+        ours.listen()
+        assert listens(os.getpid(), port)
+        assert not listens(0, port)
+
+
+def test_a_state_directory_that_cannot_be_made_is_refused() -> None:
+    from config.supervise.directory import take_state_directory
+    from config.supervise.refused import Refused
+
+    with pytest.raises(Refused, match="can not be used"):
+        take_state_directory(ROOT / "README.md" / "state")
+
+
+def test_a_record_that_was_cut_off_is_no_record(tmp_path: Path) -> None:
+    from config.supervise.directory import read_record
+
+    (tmp_path / "supervisor.json").write_text("{")
+    assert read_record(tmp_path) is None

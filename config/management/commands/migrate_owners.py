@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from config.migrate import migrate
 from config.owners import OWNERS, Owner, owner_named
@@ -14,10 +14,13 @@ class Command(BaseCommand):
     help = "Create databases and roles where allowed, migrate, grant, and register the delivery set. Idempotent."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("owners", nargs="*", help="Names of owners; all of them by default.")
+        parser.add_argument("owners", nargs="*", metavar="owner", help="Names of owners; all of them by default.")
         parser.add_argument("--no-delivery-set", action="store_true", help="Do not register and activate it.")
 
     def handle(self, *args: Any, owners: list[str], **options: Any) -> None:
+        if unknown := set(owners) - {owner.name for owner in OWNERS}:
+            names = ", ".join(owner.name for owner in OWNERS)
+            raise CommandError(f"There is no owner {', '.join(sorted(unknown))}. Owners: {names}.")
         for owner in [owner_named(name) for name in owners] or OWNERS:
             self._migrate(owner, delivery_set=not options["no_delivery_set"], verbosity=options["verbosity"])
 

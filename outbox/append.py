@@ -25,6 +25,7 @@ from outbox.contracts.envelope import Envelope, payload_contract
 from outbox.contracts.first_release import ROUTES
 from outbox.models import DeliverySetVersion
 from outbox.nudge import nudge_after_commit
+from outbox.raw import raw_cursor
 
 MAX_APPEND = 1000
 """Events in one call: bounds the statement's memory on both sides (about 2 MB)."""
@@ -97,8 +98,7 @@ def append_many(events: Sequence[Event], *, using: str) -> list[Appended]:
         return []
     if len(events) > MAX_APPEND:
         raise AppendRefused(f"{len(events)} events in one call; append at most {MAX_APPEND}.")
-    connection = connections[using]
-    if not connection.in_atomic_block:
+    if not connections[using].in_atomic_block:
         raise NotInTransaction(f"No transaction is open on {using!r}. {NotInTransaction.__doc__}")
     _ensure_producer(events, using)
     appended, documents = [], []
@@ -108,7 +108,7 @@ def append_many(events: Sequence[Event], *, using: str) -> list[Appended]:
         appended.append(Appended(event_id, digest))
         documents.append(f'{{"s":"{digest}","e":{envelope.decode()}}}')
     try:
-        with connection.cursor() as cursor:
+        with raw_cursor(using) as cursor:
             cursor.execute(APPEND, [f"[{','.join(documents)}]"])
             rows = cursor.fetchall()
     except IntegrityError as error:

@@ -10,14 +10,14 @@ Any other receipt, and any difference, goes the long way through its contract, w
 
 import re
 from functools import cache
+from typing import NamedTuple
 
-import orjson
 from pydantic.alias_generators import to_camel
 
 from outbox.contracts.ack import ActiveConsumerAck
 from outbox.contracts.canonical import DIGEST_ALGORITHM, encode_json, sha256_hex
-from outbox.contracts.contract import ContentAddressed, ContentReference, ContractViolation
-from outbox.contracts.delivery import Acknowledged
+from outbox.contracts.contract import ContentReference, ContractViolation
+from outbox.contracts.delivery import Acknowledged, FrozenMember
 from outbox.contracts.destinations import RULES
 from outbox.contracts.receipt import UnknownReceipt, receipt_of
 from outbox.rows import Claimed
@@ -33,7 +33,8 @@ COORDINATES = {
     "projection_name",
     "projection_version",
 }
-TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
+TIMESTAMP = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
+TIME_BYTES = 27
 
 
 class AckRejected(ContractViolation):
@@ -45,60 +46,76 @@ def accept(claimed: Claimed, verdict: Acknowledged) -> ContentReference:
     return _as_expected(claimed, verdict) or _proven(claimed, verdict)
 
 
+class Form(NamedTuple):
+    """The canonical bytes of a receipt that coordinates determine, with marks where events and receipts differ."""
+
+    own: str
+    candidate: bytes
+    before_time: bytes
+    after_time: bytes
+
+    def expect(self, *, event_id: bytes, sha256: bytes, ref: bytes, digest: bytes, time: bytes) -> bytes:
+        """The whole receipt."""
+        after = self.after_time.replace(b"@event@", event_id).replace(b"@sha256@", sha256)
+        return self.before_time + time + after.replace(b"@ref@", ref).replace(b"@digest@", digest)
+
+
 @cache
-def _time_of(contract: type[ContentAddressed]) -> tuple[str, str] | None:
-    """(own field, time field) on the wire if coordinates determine all else that the receipt says, otherwise None."""
-    own = contract.own_field
-    names = set(contract.__pydantic_fields__) - {f"{own}_{part}" for part in ContentReference._fields}
-    free = names - COORDINATES
-    if len(free) != 1 or not free <= {name for name in names if to_camel(name) in contract.excluded_fields}:
-        return None
-    return to_camel(own), to_camel(free.pop())
-
-
-def _as_expected(claimed: Claimed, verdict: Acknowledged) -> ContentReference | None:
-    member, ack = claimed.member, verdict.ack
+def form_of(member: FrozenMember) -> Form | None:
+    """The form of the receipts that answer this member; None where a receipt says more than coordinates and a time."""
     try:
         contract = receipt_of(member.expected_receipt_type, member.expected_receipt_schema_version)
-        time_of = _time_of(contract)
-        said = orjson.loads(verdict.receipt) if time_of else None
-    except (UnknownReceipt, ValueError):
+    except UnknownReceipt:
         return None
-    if time_of is None or type(said) is not dict:
+    own = to_camel(contract.own_field)
+    names = set(contract.__pydantic_fields__) - {f"{contract.own_field}_{part}" for part in ContentReference._fields}
+    free = [to_camel(name) for name in names - COORDINATES]
+    if len(free) != 1 or free[0] not in contract.excluded_fields:
         return None
-    own, time_field = time_of
-    applied_at = said.get(time_field)
-    if type(applied_at) is not str or not TIMESTAMP.fullmatch(applied_at):
-        return None
-    expected = {
+    candidate = {
         "destination": member.destination,
         "consumerName": member.consumer_name,
-        "eventId": claimed.event_id,
+        "eventId": "@event@",
         "eventType": member.event_type,
         "eventSchemaVersion": member.event_schema_version,
-        "eventEnvelopeDigestAlgorithmVersion": claimed.digest_algorithm_version,
-        "eventEnvelopeSha256": claimed.envelope_sha256,
+        "eventEnvelopeDigestAlgorithmVersion": DIGEST_ALGORITHM,
+        "eventEnvelopeSha256": "@sha256@",
         "projectionName": member.projection_name,
         "projectionVersion": member.projection_version,
         f"{own}SchemaVersion": member.expected_receipt_schema_version,
         f"{own}DigestAlgorithmVersion": DIGEST_ALGORITHM,
     }
-    digest, ref = sha256_hex(encode_json(expected)), said.get(f"{own}Ref")
-    expected |= {f"{own}Ref": ref, f"{own}Digest": digest, time_field: applied_at}
+    candidate = {name: value for name, value in candidate.items() if value is not None}
+    whole = encode_json(candidate | {f"{own}Ref": "@ref@", f"{own}Digest": "@digest@", free[0]: "@time@"})
+    before, _, after = whole.partition(b"@time@")
+    if any(before.count(mark) or after.count(mark) != 1 for mark in (b"@event@", b"@sha256@", b"@ref@", b"@digest@")):
+        return None
+    return Form(contract.own_field, encode_json(candidate), before, after)
+
+
+def _as_expected(claimed: Claimed, verdict: Acknowledged) -> ContentReference | None:
+    member, ack, said = claimed.member, verdict.ack, verdict.receipt
+    form = form_of(member)
+    if form is None or claimed.digest_algorithm_version != DIGEST_ALGORITHM:
+        return None
     named = ack.applied_receipt.__dict__
-    field = contract.own_field
+    ref, start = named.get(f"{form.own}_ref"), len(form.before_time)
+    time = said[start : start + TIME_BYTES]
+    if ref is None or '"' in ref or "\\" in ref or not TIMESTAMP.fullmatch(time):
+        return None
+    event_id, sha256 = claimed.event_id.encode(), claimed.envelope_sha256.encode()
+    digest = sha256_hex(form.candidate.replace(b"@event@", event_id).replace(b"@sha256@", sha256))
     same = (
-        encode_json(expected) == verdict.receipt
+        said == form.expect(event_id=event_id, sha256=sha256, ref=ref.encode(), digest=digest.encode(), time=time)
+        and named[f"{form.own}_digest"] == digest
+        and named[f"{form.own}_schema_version"] == member.expected_receipt_schema_version
+        and named[f"{form.own}_digest_algorithm_version"] == DIGEST_ALGORITHM
+        and named["kind"] == RULES[member.destination].ack_kind
         and ack.destination == member.destination
         and ack.consumer_name == member.consumer_name
         and ack.event_id == claimed.event_id
         and ack.event_envelope_sha256 == claimed.envelope_sha256
-        and ack.event_envelope_digest_algorithm_version == claimed.digest_algorithm_version
-        and named["kind"] == RULES[member.destination].ack_kind
-        and named.get(f"{field}_ref") == ref
-        and named.get(f"{field}_digest") == digest
-        and named.get(f"{field}_schema_version") == member.expected_receipt_schema_version
-        and named.get(f"{field}_digest_algorithm_version") == DIGEST_ALGORITHM
+        and ack.event_envelope_digest_algorithm_version == DIGEST_ALGORITHM
     )
     return ack.applied_receipt.receipt if same else None
 

@@ -7,7 +7,7 @@ proves that these bytes are those of `OperationsProjectionAppliedReceipt`, and t
 from dataclasses import dataclass
 
 from operations.projector.contracts import CONSUMER_NAME, DESTINATION, RECEIPT_SCHEMA_VERSION
-from outbox.contracts.ack import ActiveConsumerAck
+from outbox.contracts.ack import ActiveConsumerAck, OperationsProjectionApplied
 from outbox.contracts.canonical import DIGEST_ALGORITHM, sha256_hex
 from outbox.contracts.delivery import Acknowledged, DeliveryRequest
 
@@ -17,7 +17,6 @@ _SUBJECT = (
     f'"consumerName":"{CONSUMER_NAME}","destination":"{DESTINATION}",'
     f'"eventEnvelopeDigestAlgorithmVersion":"{DIGEST_ALGORITHM}","eventEnvelopeSha256":"'
 )
-_validated_ack = ActiveConsumerAck.__pydantic_validator__.validate_python
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +58,20 @@ def receipt_ref(event_id: str, *, build: Build) -> str:
 
 
 def acknowledge(request: DeliveryRequest, *, build: Build, issued: Issued) -> Acknowledged:
-    """The ack that names this receipt."""
-    ack = _validated_ack(
-        {
-            "destination": DESTINATION,
-            "consumerName": CONSUMER_NAME,
-            "eventId": request.event_id,
-            "eventEnvelopeDigestAlgorithmVersion": DIGEST_ALGORITHM,
-            "eventEnvelopeSha256": request.envelope_sha256,
-            "appliedReceipt": {
-                "kind": "operations_projection",
-                f"{_OWN}Ref": receipt_ref(request.event_id, build=build),
-                f"{_OWN}SchemaVersion": RECEIPT_SCHEMA_VERSION,
-                f"{_OWN}DigestAlgorithmVersion": DIGEST_ALGORITHM,
-                f"{_OWN}Digest": issued.digest,
-            },
-        }
+    """The ack that names this receipt. Its values are proven: the request was examined, the rest is ours."""
+    applied = OperationsProjectionApplied.of_proven(
+        kind="operations_projection",
+        operations_projection_applied_receipt_ref=receipt_ref(request.event_id, build=build),
+        operations_projection_applied_receipt_schema_version=RECEIPT_SCHEMA_VERSION,
+        operations_projection_applied_receipt_digest_algorithm_version=DIGEST_ALGORITHM,
+        operations_projection_applied_receipt_digest=issued.digest,
+    )
+    ack = ActiveConsumerAck.of_proven(
+        destination=DESTINATION,
+        consumer_name=CONSUMER_NAME,
+        event_id=request.event_id,
+        event_envelope_digest_algorithm_version=DIGEST_ALGORITHM,
+        event_envelope_sha256=request.envelope_sha256,
+        applied_receipt=applied,
     )
     return Acknowledged(ack=ack, receipt=issued.body)

@@ -36,8 +36,7 @@ class FrozenMember:
     projection_version: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryRequest:
+class DeliveryRequest(NamedTuple):
     """One event for one destination: the exact stored bytes, their digest, and the frozen member."""
 
     event_id: str

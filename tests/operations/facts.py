@@ -62,4 +62,4 @@ def fact_delivery(event: Envelope, /, **fields: Any) -> DeliveryRequest:
         member=member,
         producer=PRODUCER,
     )
-    return replace(request, **fields)
+    return request._replace(**fields)

@@ -123,7 +123,7 @@ def delivery(event: Envelope, /, *, member: dict[str, Any] | None = None, **fiel
         member=replace(MEMBERS[event.event_type], **(member or {})),
         producer="core",
     )
-    return replace(request, **fields)
+    return request._replace(**fields)
 
 
 def apply(*requests: DeliveryRequest) -> list[Verdict]:

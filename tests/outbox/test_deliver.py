@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
+from outbox.accept import _as_expected, accept
 from outbox.contracts.ack import BillingSettlementCaughtUp, OperationsProjectionApplied
 from outbox.contracts.contract import ContentReference
 from outbox.contracts.delivery import Acknowledged, DeliveryRequest, NonRetryable, Retryable, RetryClass
+from outbox.deliver import _request
 from outbox.dispatch import Dispatcher
 from tests.outbox.conftest import FarSide, acknowledge, receipt_for, rows
 from tests.outbox.make import admission, run_created
+from tests.outbox.test_claim import HERE, claimer, connection
 
 STATE = "SELECT status, last_error_code FROM outbox_deliveries"
 
@@ -196,3 +199,20 @@ def _drain_until(dispatcher: Dispatcher, reached: Callable[[], bool]) -> None:
         if reached():
             return
     raise AssertionError(rows(STATE))
+
+
+@pytest.mark.spec("O20", "O21")
+def test_an_expected_receipt_is_accepted_by_its_bytes_and_anything_else_is_not(
+    dispatcher: Dispatcher, far_side: FarSide, appended: Callable[..., None]
+) -> None:
+    appended(run_created())
+    [claimed] = claimer().claim(connection(), HERE).rows
+    request = _request(claimed, "core")
+    good = acknowledge(request)
+    assert _as_expected(claimed, good) == good.ack.applied_receipt.receipt == accept(claimed, good)
+    other_digest = claimed._replace(envelope_sha256="0" * 64)
+    assert _as_expected(other_digest, good) is None
+    for answer in WRONG.values():
+        assert _as_expected(claimed, answer(request)) is None
+    for body in (good.receipt + b" ", good.receipt.replace(b"2026-01-01T", b"2026-01-01t"), good.receipt[:-1]):
+        assert _as_expected(claimed, Acknowledged(good.ack, body)) is None

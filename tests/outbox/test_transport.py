@@ -90,7 +90,7 @@ def request_of_core(appended: Callable[..., None]) -> DeliveryRequest:
 def test_a_delivery_needs_the_pass_of_its_own_producer_destination_and_bytes(request_of_core: DeliveryRequest) -> None:
     whole = [request_of_core]
     right = Pass(workload="core.dispatcher", audience=HERE, scope=delivery_scope(whole))
-    other = replace(request_of_core, envelope_sha256="0" * 64)
+    other = request_of_core._replace(envelope_sha256="0" * 64)
     for access in (
         replace(right, workload="billing.dispatcher"),
         replace(right, audience="billing_settlement_catch_up"),
@@ -103,7 +103,7 @@ def test_a_delivery_needs_the_pass_of_its_own_producer_destination_and_bytes(req
 
 @pytest.mark.spec("O1", "O20")
 def test_a_dispatcher_cannot_deliver_what_its_owner_does_not_produce(request_of_core: DeliveryRequest) -> None:
-    stolen = [replace(request_of_core, producer="billing")]
+    stolen = [request_of_core._replace(producer="billing")]
     access = Pass(workload="billing.dispatcher", audience=HERE, scope=delivery_scope(stolen))
     with pytest.raises(AccessRefused, match="does not produce"):
         InProcess().deliver(stolen, access=access)
@@ -112,7 +112,7 @@ def test_a_dispatcher_cannot_deliver_what_its_owner_does_not_produce(request_of_
 @pytest.mark.spec("O20")
 def test_one_batch_goes_from_one_producer_to_one_destination(request_of_core: DeliveryRequest) -> None:
     member = replace(request_of_core.member, destination="billing_settlement_catch_up")
-    mixed = [request_of_core, replace(request_of_core, member=member)]
+    mixed = [request_of_core, request_of_core._replace(member=member)]
     access = Pass(workload="core.dispatcher", audience=HERE, scope=delivery_scope(mixed))
     with pytest.raises(ValueError, match="one destination"):
         InProcess().deliver(mixed, access=access)

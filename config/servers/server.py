@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
@@ -26,7 +27,7 @@ class PortTaken(ServerFailed):
     """The wanted port is in use. Permanent until another port is chosen or the other program ends."""
 
 
-class Server:
+class Server(ABC):
     """What both servers share: a port, a child process, waiting until it answers, and an end within bounds."""
 
     name: ClassVar[str]
@@ -45,9 +46,9 @@ class Server:
     def log(self) -> Path:
         return self.place.log / f"{self.name}.log"
 
+    @abstractmethod
     def start(self, *, port: int | None) -> None:
         """Start on `port`, on a free one if None, and return when the server answers. Raises `ServerFailed`."""
-        raise NotImplementedError
 
     def is_running(self) -> bool:
         return self._child is not None and self._child.poll() is None

@@ -48,8 +48,9 @@ UPDATE operation_summaries s
   FROM unnest(%(run_ids)s::text[], %(states)s::text[], %(reservation_event_ids)s::uuid[], %(currencies)s::text[],
               %(holds)s::numeric[], %(reserved_at)s::timestamptz[])
        x (run_id, state, event_id, currency, hold, reserved_at)
- WHERE s.run_id = x.run_id AND s.projection_version = %(version)s
+ WHERE s.run_id = ANY(%(run_ids)s::text[]) AND s.run_id = x.run_id AND s.projection_version = %(version)s
 """
+"""Naming the rows once more lets the plan start from the key, not from the version, where statistics are missing."""
 
 STORE_UNLINKED = """
 INSERT INTO pending_unlinked_reservations

@@ -106,7 +106,7 @@ OWNERS: tuple[Owner, ...] = (
     Owner(
         name="metering",
         alias="metering",
-        apps=(),
+        apps=("clusters",),
         events=("metering.settlement-input.current-changed@1",),
         consumers=(Consumer("metering_input_processor", "metering_input_processor_consumer", None),),
     ),

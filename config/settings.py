@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "pgtrigger",
     "outbox",
     "upstream.admission",
+    "metering.clusters",
     "billing.ledger",
     "billing.pricing",
     "billing.finalization",

@@ -10,22 +10,23 @@ After the commit one wake-up for the owner's dispatcher is sent; if it is lost, 
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from django.db import IntegrityError, connections, transaction
 from uuid_utils.compat import uuid7
 
 from config.owners import owner_of_alias, producer_of
-from outbox.contracts.canonical import ensure_canonical_safe, sha256_hex
+from outbox.contracts.canonical import sha256_hex
 from outbox.contracts.contract import Contract, describe, timestamp
 from outbox.contracts.delivery_set import DeliverySetDefinition
-from outbox.contracts.envelope import Envelope, payload_contract
+from outbox.contracts.envelope import envelope_around, payload_contract
 from outbox.contracts.first_release import ROUTES
 from outbox.models import DeliverySetVersion
 from outbox.nudge import nudge_after_commit
 from outbox.raw import raw_cursor
+from outbox.text_array import texts, words
 
 MAX_APPEND = 1000
 """Events in one call: bounds the statement's memory on both sides (about 2 MB)."""
@@ -74,6 +75,10 @@ class Event:
     """Allocate ids with `new_event_id` where one event of a transaction names another as its cause."""
 
 
+CARRIED = tuple(field.name for field in fields(Event) if field.name not in {"payload", "event_id", "occurred_at"})
+"""What the envelope takes over from the event as it stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class Appended:
     """What was written for one event."""
@@ -101,22 +106,17 @@ def append_many(events: Sequence[Event], *, using: str) -> list[Appended]:
     if not connections[using].in_atomic_block:
         raise NotInTransaction(f"No transaction is open on {using!r}. {NotInTransaction.__doc__}")
     _ensure_producer(events, using)
-    appended, documents = [], []
-    for event in events:
-        event_id, envelope = _envelope(event)
-        digest = sha256_hex(envelope)
-        appended.append(Appended(event_id, digest))
-        documents.append(f'{{"s":"{digest}","e":{envelope.decode()}}}')
+    written = [_write(event) for event in events]
     try:
         with raw_cursor(using) as cursor:
-            cursor.execute(APPEND, [f"[{','.join(documents)}]"])
+            cursor.execute(APPEND, _arrays(events, written))
             rows = cursor.fetchall()
     except IntegrityError as error:
         _translate(error)
         raise
     _ensure_covered(events, rows, using)
     nudge_after_commit(using=using)
-    return appended
+    return [Appended(one.event_id, one.sha256) for one in written]
 
 
 APPEND = """
@@ -124,20 +124,17 @@ WITH active AS (
     SELECT delivery_set_version, delivery_set_definition_schema_version,
            delivery_set_definition_digest_algorithm_version, delivery_set_definition_digest
       FROM delivery_set_versions WHERE status = 'active'
-), input AS MATERIALIZED (
-    SELECT item ->> 's' AS sha256, (item -> 'e')::text AS envelope, (item -> 'e')::text::jsonb AS e
-      FROM json_array_elements(%s::json) item
 ), events AS (
     INSERT INTO outbox_events (
-        event_id, event_type, schema_version, delivery_set_version, delivery_set_definition_schema_version,
-        delivery_set_definition_digest_algorithm_version, delivery_set_definition_digest, aggregate_id,
-        aggregate_revision, tenant_kind, tenant_id, workspace_id, project_id, correlation_id, causation_id,
-        operation_id, event_envelope, event_envelope_digest_algorithm_version, event_envelope_sha256, occurred_at)
-    SELECT (e ->> 'eventId')::uuid, e ->> 'eventType', e ->> 'eventSchemaVersion', active.*, e ->> 'aggregateId',
-           (e ->> 'aggregateRevision')::bigint, e ->> 'tenantKind', e ->> 'tenantId', e ->> 'workspaceId',
-           e ->> 'projectId', e ->> 'correlationId', e ->> 'causationId', e ->> 'operationId', envelope,
-           'jcs-sha256-v1', sha256, (e ->> 'occurredAt')::timestamptz
-      FROM input CROSS JOIN active
+        event_id, event_type, schema_version, aggregate_id, aggregate_revision, tenant_kind, tenant_id, workspace_id,
+        project_id, correlation_id, causation_id, operation_id, event_envelope, event_envelope_sha256, occurred_at,
+        event_envelope_digest_algorithm_version, delivery_set_version, delivery_set_definition_schema_version,
+        delivery_set_definition_digest_algorithm_version, delivery_set_definition_digest)
+    SELECT input.*, 'jcs-sha256-v1', active.*
+      FROM unnest(
+               %s::uuid[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[],
+               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[]) input
+     CROSS JOIN active
     RETURNING event_id, event_type, schema_version, delivery_set_version
 ), deliveries AS (
     INSERT INTO outbox_deliveries (
@@ -153,7 +150,7 @@ WITH active AS (
 SELECT d.event_type, d.schema_version, d.destination, count(*), (SELECT count(*) FROM events)
   FROM deliveries d GROUP BY 1, 2, 3
 """
-"""`json` keeps the envelope's text byte for byte; only the column values go through `jsonb`."""
+"""The columns travel beside the envelope; the guards of the table prove that they say what it says."""
 
 
 def _ensure_producer(events: Sequence[Event], using: str) -> None:
@@ -166,37 +163,50 @@ def _ensure_producer(events: Sequence[Event], using: str) -> None:
             raise WrongProducer(f"{event_type!r} is appended at alias {producer.alias!r}, not at {using!r}.")
 
 
-def _envelope(event: Event) -> tuple[uuid.UUID, bytes]:
+class _Written(NamedTuple):
+    event_id: uuid.UUID
+    occurred_at: str
+    envelope: bytes
+    sha256: str
+
+
+def _write(event: Event) -> _Written:
     contract = payload_contract(event.event_type, event.event_schema_version)
     if type(event.payload) is not contract:
         raise AppendRefused(
             f"The payload of {event.event_type!r} is a {contract.__name__}, not a {type(event.payload).__name__}."
         )
-    payload = event.payload.wire()
     event_id = event.event_id or new_event_id()
     try:
-        ensure_canonical_safe(payload, path="$.payload")
-        envelope = Envelope(
-            event_id=str(event_id),
-            event_type=event.event_type,
-            event_schema_version=event.event_schema_version,
-            aggregate_id=event.aggregate_id,
-            aggregate_revision=event.aggregate_revision,
-            tenant_kind=event.tenant_kind,
-            tenant_id=event.tenant_id,
-            workspace_id=event.workspace_id,
-            project_id=event.project_id,
-            correlation_id=event.correlation_id,
-            causation_id=event.causation_id,
-            operation_id=event.operation_id,
-            occurred_at=timestamp(event.occurred_at),
-            payload=payload,
-        ).canonical()
+        occurred_at = timestamp(event.occurred_at)
+        carried: dict[str, Any] = {name: getattr(event, name) for name in CARRIED}
+        carried["event_id"], carried["occurred_at"] = str(event_id), occurred_at
+        envelope = envelope_around(event.payload, carried)
     except ValueError as error:
         raise AppendRefused(f"{event.event_type}: {describe(error)}") from error
     if len(envelope) > MAX_ENVELOPE_BYTES:
         raise AppendRefused(f"{event.event_type}: {len(envelope)} bytes; an envelope has at most {MAX_ENVELOPE_BYTES}.")
-    return event_id, envelope
+    return _Written(event_id, occurred_at, envelope, sha256_hex(envelope))
+
+
+def _arrays(events: Sequence[Event], written: Sequence[_Written]) -> list[str]:
+    return [
+        words([str(one.event_id) for one in written]),
+        texts([event.event_type for event in events]),
+        texts([event.event_schema_version for event in events]),
+        texts([event.aggregate_id for event in events]),
+        words([str(event.aggregate_revision) for event in events]),
+        texts([event.tenant_kind for event in events]),
+        texts([event.tenant_id for event in events]),
+        texts([event.workspace_id for event in events]),
+        texts([event.project_id for event in events]),
+        texts([event.correlation_id for event in events]),
+        texts([event.causation_id for event in events]),
+        texts([event.operation_id for event in events]),
+        texts([one.envelope.decode() for one in written]),
+        words([one.sha256 for one in written]),
+        words([one.occurred_at for one in written]),
+    ]
 
 
 def required_destinations(event_type: str) -> frozenset[str]:

@@ -4,8 +4,11 @@ A key with a short life stands for every commit until a worker takes it up; it i
 commits sends one message. Sockets time out quickly, nothing is retried: the beat finds what a lost one leaves behind.
 """
 
+import os
+import threading
 from collections.abc import Callable
 from functools import cache
+from typing import cast
 
 import redis
 import structlog
@@ -44,7 +47,7 @@ def _callback(using: str) -> Callable[[], None]:
 def nudge(owner: str) -> bool:
     """Send the owner's wake-up unless one is under way. True if a message was sent; a failing broker is only logged."""
     try:
-        if not _client().set(_key(owner), 1, nx=True, px=int(settings.OUTBOX_NUDGE_LIFE * 1000)):
+        if not _first(owner):
             metrics.nudges(owner, "coalesced")
             return False
         _send(owner)
@@ -66,6 +69,42 @@ def take_up(owner: str) -> None:
 
 def _key(owner: str) -> str:
     return f"backbone:nudge:{owner}"
+
+
+def _first(owner: str) -> bool:
+    """Set the key unless it stands. The command is packed once: this runs after every commit that appends."""
+    connection = _connection()
+    for last in (False, True):
+        try:
+            connection.send_packed_command(_packed(owner), check_health=False)  # type: ignore[no-untyped-call]  # redis-py does not type it
+            return connection.read_response() is not None
+        except redis.ConnectionError:
+            # A kept connection may have died with the broker's last life. A fresh one says whether there is a new life.
+            connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py does not type it
+            if last:
+                raise
+        except BaseException:
+            connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py does not type it
+            raise
+    raise AssertionError("both attempts return or raise")
+
+
+@cache
+def _packed(owner: str) -> list[bytes]:
+    life = int(settings.OUTBOX_NUDGE_LIFE * 1000)
+    command = ("SET", _key(owner), 1, "NX", "PX", life)
+    return list(_client().connection_pool.make_connection().pack_command(*command))  # type: ignore[no-untyped-call]  # redis-py does not type it
+
+
+def _connection() -> redis.Connection:
+    """This thread's own connection in this process; a forked child never speaks on its parent's."""
+    asked = (os.getpid(), _client())
+    if getattr(_local, "of", None) != asked:
+        _local.of, _local.connection = asked, asked[1].connection_pool.make_connection()
+    return cast("redis.Connection", _local.connection)
+
+
+_local = threading.local()
 
 
 @cache

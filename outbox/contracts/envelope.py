@@ -1,10 +1,11 @@
 """The canonical event envelope, and the registry of payload contracts (O3, O5; decisions, "Contracts")."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
-from outbox.contracts.canonical import MAX_INTEGER
+from outbox.contracts.canonical import MAX_INTEGER, encode_around
 from outbox.contracts.contract import Contract, Identifier, Timestamp, Version
 
 Revision = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
@@ -40,6 +41,19 @@ class Envelope(Tenancy):
     def pair(self) -> tuple[str, str]:
         """(event type, schema version), the key of the delivery-set definition."""
         return self.event_type, self.event_schema_version
+
+
+_ALIASES = {name: field.alias or name for name, field in Envelope.model_fields.items() if name != "payload"}
+
+
+def envelope_around(payload: Contract, fields: Mapping[str, Any]) -> bytes:
+    """Canonical bytes of the envelope that carries `payload`, whose own bytes stand in it as they are.
+
+    `fields` are the other fields of `Envelope`, by Python name. Raises `ValueError` for what does not fit.
+    """
+    Envelope.__pydantic_validator__.validate_python({**fields, "payload": {}}, by_name=True, by_alias=False)
+    head = {_ALIASES[name]: value for name, value in fields.items() if value is not None}
+    return encode_around(head, member="payload", content=payload.canonical())
 
 
 class UnknownEvent(LookupError):

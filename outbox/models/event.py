@@ -52,6 +52,12 @@ ENVELOPE_TAIL = """
 """
 """RFC 8785 sorts keys, so the canonical text is fixed up to the payload and after it, and what stands between must be
 one JSON object: no second `eventId` can hide in there."""
+DEFINITION_WAS_ACTIVE = """
+    v.delivery_set_version = NEW.delivery_set_version AND v.status <> 'registered'
+    AND v.delivery_set_definition_digest = NEW.delivery_set_definition_digest
+    AND v.delivery_set_definition_schema_version = NEW.delivery_set_definition_schema_version
+    AND v.delivery_set_definition_digest_algorithm_version = NEW.delivery_set_definition_digest_algorithm_version
+"""
 
 
 class OutboxEvent(models.Model):
@@ -110,27 +116,21 @@ class OutboxEvent(models.Model):
                 name="outbox_event_envelope",
                 when=pgtrigger.Before,
                 operation=pgtrigger.Insert,
-                declare=[("head", "text"), ("tail", "text"), ("payload", "jsonb")],
+                declare=[("raw", "bytea"), ("head", "bytea"), ("tail", "bytea"), ("payload", "bytea")],
                 func=f"""
-                    IF NEW.event_envelope_sha256
-                       IS DISTINCT FROM encode(sha256(convert_to(NEW.event_envelope, 'UTF8')), 'hex') THEN
+                    raw := convert_to(NEW.event_envelope, 'UTF8');
+                    IF NEW.event_envelope_sha256 IS DISTINCT FROM encode(sha256(raw), 'hex') THEN
                         {refusal("outbox_event_digest", "The digest is not the SHA-256 of the stored envelope.")}
                     END IF;
-                    head := {ENVELOPE_HEAD};
-                    tail := {ENVELOPE_TAIL};
-                    IF (starts_with(NEW.event_envelope, head) AND right(NEW.event_envelope, length(tail)) = tail)
-                       IS NOT TRUE THEN
+                    head := convert_to({ENVELOPE_HEAD}, 'UTF8');
+                    tail := convert_to({ENVELOPE_TAIL}, 'UTF8');
+                    payload := substr(
+                        raw, length(head) + 1, greatest(length(raw) - length(head) - length(tail), 0));
+                    IF (raw = head || payload || tail) IS NOT TRUE THEN
                         {refusal("outbox_event_columns", "The columns do not say what the canonical envelope says.")}
                     END IF;
-                    BEGIN
-                        payload := substr(
-                            NEW.event_envelope, length(head) + 1,
-                            length(NEW.event_envelope) - length(head) - length(tail)
-                        )::jsonb;
-                    EXCEPTION WHEN data_exception THEN
-                        payload := NULL;
-                    END;
-                    IF jsonb_typeof(payload) IS DISTINCT FROM 'object' THEN
+                    IF NOT (starts_with(convert_from(payload, 'UTF8'), '{{')
+                            AND pg_input_is_valid(convert_from(payload, 'UTF8'), 'jsonb')) THEN
                         {refusal("outbox_event_columns", "The payload of the envelope is not one JSON object.")}
                     END IF;
                     IF NEW.published_at IS NOT NULL THEN
@@ -144,25 +144,22 @@ class OutboxEvent(models.Model):
                 when=pgtrigger.After,
                 operation=pgtrigger.Insert,
                 timing=pgtrigger.Deferred,
-                declare=[("required", "bigint")],
                 func=f"""
-                    required := (SELECT count(*) FROM public.delivery_set_members m
-                         WHERE m.delivery_set_version = NEW.delivery_set_version AND m.event_type = NEW.event_type
-                           AND m.schema_version = NEW.schema_version AND m.mandatory);
-                    IF required = 0 OR required <> (SELECT count(*) FROM public.outbox_deliveries d
-                         WHERE d.event_id = NEW.event_id AND d.mandatory) THEN
-                        {refusal("outbox_event_mandatory_set", "Deliveries are not exactly the mandatory members.")}
-                    END IF;
-                    IF NOT EXISTS (
+                    IF EXISTS (
                         SELECT FROM public.delivery_set_versions v
-                         WHERE v.delivery_set_version = NEW.delivery_set_version AND v.status <> 'registered'
-                           AND v.delivery_set_definition_digest = NEW.delivery_set_definition_digest
-                           AND v.delivery_set_definition_schema_version = NEW.delivery_set_definition_schema_version
-                           AND v.delivery_set_definition_digest_algorithm_version
-                               = NEW.delivery_set_definition_digest_algorithm_version) THEN
+                         WHERE {DEFINITION_WAS_ACTIVE}
+                           AND (SELECT count(*) FROM public.delivery_set_members m
+                                 WHERE m.delivery_set_version = NEW.delivery_set_version
+                                   AND m.event_type = NEW.event_type AND m.schema_version = NEW.schema_version
+                                   AND m.mandatory)
+                             = (SELECT nullif(count(*), 0) FROM public.outbox_deliveries d
+                                 WHERE d.event_id = NEW.event_id AND d.mandatory)) THEN
+                        RETURN NULL;
+                    END IF;
+                    IF NOT EXISTS (SELECT FROM public.delivery_set_versions v WHERE {DEFINITION_WAS_ACTIVE}) THEN
                         {refusal("outbox_event_definition", "No such definition was ever active here.")}
                     END IF;
-                    RETURN NULL;
+                    {refusal("outbox_event_mandatory_set", "Deliveries are not exactly the mandatory members.")}
                 """,
             ),
             refuse_when(

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
-from django.db import connections, transaction
+from django.db import transaction
 
 from outbox.append import Event, append_many, new_event_id
 from outbox.contracts.canonical import encode_trusted
 from outbox.contracts.contract import timestamp
+from outbox.raw import raw_cursor
 from outbox.steps import reach
 from upstream.admission.contracts import (
     RUN_CREATED,
@@ -53,10 +54,8 @@ WITH given AS MATERIALIZED (
     SELECT run, operation, tenant_kind, tenant, workspace, project, account, reservation, manifest, run_event, at
       FROM won
 )
-SELECT operation_id, set_config('enable_seqscan', 'off', true) FROM decided
+SELECT operation_id FROM decided
 """
-"""A session plans its foreign keys and guards once. Planned while a table was tiny, they would go on to scan it whole,
-so no plan made in this transaction may."""
 
 
 class TermsDisagree(RuntimeError):
@@ -78,9 +77,9 @@ def commit_runs(held: Sequence[tuple[RunAdmissionRequest, Held]], *, at: datetim
     """
     admissions = [_prepare(request, hold, at=at) for request, hold in held]
     with transaction.atomic(using=ALIAS, durable=True):
-        with connections[ALIAS].cursor() as cursor:
+        with raw_cursor(ALIAS) as cursor:
             cursor.execute(COMMIT, [orjson.dumps([_row(admission, at=at) for admission in admissions]).decode()])
-            won = {operation for operation, _ in cursor.fetchall()}
+            won = {operation for (operation,) in cursor.fetchall()}
         fresh = [admission for admission in admissions if admission.answer.operation_id in won]
         append_many([event for admission in fresh for event in _events(admission, at=at)], using=ALIAS)
         reach("admission.run_before_commit")

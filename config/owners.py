@@ -113,7 +113,7 @@ OWNERS: tuple[Owner, ...] = (
     Owner(
         name="billing",
         alias="billing",
-        apps=("ledger", "pricing", "finalization"),
+        apps=("ledger", "pricing", "finalization", "telemetry_charges"),
         events=(
             "billing.finalization.committed@1",
             "billing.settlement-transition.committed@1",

@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "billing.ledger",
     "billing.pricing",
     "billing.finalization",
+    "billing.telemetry_charges",
     "operations.projector",
     "operations.timelines",
     "config.apps.ConfigConfig",
@@ -115,6 +116,7 @@ OUTBOX_ANSWERS: dict[str, str] = {
     "confirmAdmittedHolds": "billing.finalization.commands.answer_confirm_admitted_holds",
     "releaseUnadmittedHolds": "billing.finalization.commands.answer_release_unadmitted_holds",
     "refuseUnadmittedOperations": "upstream.admission.commands.answer_refuse_unadmitted_operations",
+    "postTelemetryCharges": "billing.telemetry_charges.commands.answer_post_telemetry_charges",
     "readOperationsProjectionAppliedReceipt": "operations.projector.reads.answer_read_applied_receipt",
 }
 """Question name to the dotted path of what answers it."""

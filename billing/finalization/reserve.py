@@ -155,7 +155,8 @@ def _decide(
     if own.price_book is None:
         return refused("no_price_book")
     try:
-        amount = quote(request.estimated_quantities, prices=prices_of(own.price_book))
+        estimated = ((item.charge_dimension_key, item.quantity) for item in request.estimated_quantities)
+        amount = quote(estimated, prices=prices_of(own.price_book))
     except UnknownPrice:
         return refused("unknown_price")
     if amount > own.balance_picos:

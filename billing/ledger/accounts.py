@@ -52,7 +52,8 @@ def open_account(  # an account has this many properties, none of which ever cha
 ) -> bool:
     """Open an account with its four ledger accounts. False if it is open already.
 
-    All properties but the label are fixed for ever: `AccountConflict` if it is open with others.
+    All properties but the label are fixed for ever: `AccountConflict` if it is open with others, or if the tenant has
+    an account already that is charged from telemetry, and this would be a second one.
     """
     tenant_ref = f"{tenant_kind}:{tenant_id}"
     with transaction.atomic(using=ALIAS, durable=True):
@@ -73,10 +74,8 @@ def open_account(  # an account has this many properties, none of which ever cha
             ],
             ignore_conflicts=True,
         )
-        found = BillingAccount.objects.values_list("tenant_id", "currency", "charge_source", "price_book_name").get(
-            billing_account_id=billing_account_id
-        )
-        if found != wanted:
+        properties = BillingAccount.objects.values_list("tenant_id", "currency", "charge_source", "price_book_name")
+        if properties.filter(billing_account_id=billing_account_id).first() != wanted:
             raise AccountConflict(f"{billing_account_id}: {AccountConflict.__doc__}")
         existing = LedgerAccount.objects.filter(billing_account_id=billing_account_id).count()
         LedgerAccount.objects.bulk_create(

@@ -30,7 +30,7 @@ class UnknownAccount(LedgerError):
 
 
 class AccountConflict(LedgerError):
-    """The account is already open with other properties. Permanent: they never change, so open another account."""
+    """It is open with other properties, or its tenant has another account for telemetry. Permanent: neither changes."""
 
 
 _BY_CONSTRAINT: dict[str, type[LedgerError]] = {

@@ -16,6 +16,13 @@ from billing.ledger.models import AccountKind, ChargeSource, PostingKind
 from outbox.contracts.canonical import digest
 
 ALIAS = "billing"
+CHARGES_FROM: dict[PostingKind, ChargeSource | None] = {
+    PostingKind.TOP_UP: None,
+    PostingKind.HOLD: ChargeSource.RUNS,
+    PostingKind.RELEASE: ChargeSource.RUNS,
+    PostingKind.CHARGE: ChargeSource.TELEMETRY,
+}
+"""From what an account must be charged for a posting of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Posting:
     @property
     def charge_source(self) -> ChargeSource | None:
         """What this charges the account from, if it charges."""
-        return None if self.kind is PostingKind.TOP_UP else ChargeSource.RUNS
+        return CHARGES_FROM[self.kind]
 
     def content_sha256(self) -> str:
         """What must be equal for a repeat to be the same movement."""

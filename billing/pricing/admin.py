@@ -34,10 +34,16 @@ class PriceBookAdmin(ReadOnlyAdmin):
     def tables(self, row: StoredPriceBook) -> list[Table]:
         prices = json.loads(row.candidate)["prices"]
         cells = tuple(
-            (Code(price["chargeDimensionKey"]), price["microsPerMillionUnits"], _per_million(price, row.currency))
+            (
+                Code(price["chargeDimensionKey"]),
+                price.get("appliesTo", "all others"),
+                price["microsPerMillionUnits"],
+                _per_million(price, row.currency),
+            )
             for price in prices
         )
-        headings = ("Charge dimension", f"Micro-{row.currency} per 1,000,000 units", "Price per 1,000,000 units")
+        per_unit = (f"Micro-{row.currency} per 1,000,000 units", "Price per 1,000,000 units")
+        headings = ("Charge dimension", "Applies to", *per_unit)
         return [Table("Prices", headings, cells)]
 
     def beside_row(self, row: StoredPriceBook, request: HttpRequest) -> dict[str, Any]:

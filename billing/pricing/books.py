@@ -1,9 +1,7 @@
 """Import price books, and read the one in effect."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
-from types import MappingProxyType
 
 import orjson
 from django.db import IntegrityError, transaction
@@ -12,6 +10,7 @@ from django.db.models import Q
 from billing.pricing.contracts import PriceBook, PriceBookFile
 from billing.pricing.errors import NoPriceBook, PriceBookConflict, PriceBookInvalid
 from billing.pricing.models import StoredPriceBook
+from billing.pricing.quote import Prices
 from outbox.contracts.canonical import NotCanonicalSafe, encode_trusted
 from outbox.contracts.contract import ContentReference, ContractViolation, instant
 
@@ -25,7 +24,7 @@ def read_price_book(data: bytes) -> PriceBook:
     try:
         file = PriceBookFile.from_wire(orjson.loads(data))
         fields = {name: getattr(file, name) for name in PriceBookFile.model_fields}
-        fields["prices"] = tuple(sorted(file.prices, key=lambda price: price.charge_dimension_key))
+        fields["prices"] = tuple(sorted(file.prices, key=lambda price: price.key))
         return PriceBook.issue(ref=f"price-book:{file.name}:{file.book_version}", **fields)
     except (orjson.JSONDecodeError, ContractViolation, NotCanonicalSafe, AttributeError) as error:
         raise PriceBookInvalid(f"{error}. {PriceBookInvalid.__doc__}") from error
@@ -78,7 +77,6 @@ def book_in(row: StoredPriceBook) -> PriceBook:
 
 
 @lru_cache(maxsize=CACHED_BOOKS)
-def prices_of(reference: ContentReference) -> Mapping[str, int]:
-    """Charge dimension to micro-units per million units, of one stored book; read once per process."""
-    book = book_in(StoredPriceBook.objects.get(price_book_ref=reference.ref, digest=reference.digest))
-    return MappingProxyType({price.charge_dimension_key: price.micros_per_million_units for price in book.prices})
+def prices_of(reference: ContentReference) -> Prices:
+    """The prices of one stored book; read once per process."""
+    return Prices.of(book_in(StoredPriceBook.objects.get(price_book_ref=reference.ref, digest=reference.digest)))

@@ -13,6 +13,7 @@ EXAMPLES: dict[str, Contract] = {
         prices=(
             Price(charge_dimension_key="llm.input_tokens", micros_per_million_units=150_000),
             Price(charge_dimension_key="llm.output_tokens", micros_per_million_units=600_000),
+            Price(charge_dimension_key="llm.output_tokens", applies_to="small-1", micros_per_million_units=300_000),
         ),
     ),
 }

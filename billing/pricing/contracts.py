@@ -1,7 +1,8 @@
 """`PriceBook@1`: what one unit of each charge dimension costs, versioned and content-addressed (decisions, "Billing").
 
 A price is a whole number of micro-units of the currency per 1,000,000 units, so 0.15 per million tokens is 150,000.
-An amount is quantity × price in pico-units, exact: nothing is rounded.
+An amount is quantity × price in pico-units, exact: nothing is rounded. A price may be for one thing only, such as one
+model (`appliesTo`); it goes before the price of the same dimension that is for all.
 """
 
 from typing import Annotated
@@ -16,24 +17,32 @@ MAX_PRICES = 10_000
 """Prices in one book: it is read whole."""
 
 PriceBookName = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+AppliesTo = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+"""One thing that a dimension measures and that may have a price of its own: a model, a type of resource."""
 
 
 class Price(Contract):
     charge_dimension_key: ChargeDimensionKey
+    applies_to: AppliesTo | None = None
+    """Absent: the price of the dimension for everything that has none of its own."""
     micros_per_million_units: Count
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By what prices are unique and sorted: the price for all comes first."""
+        return self.charge_dimension_key, self.applies_to or ""
 
 
 def _unique(prices: tuple[Price, ...]) -> tuple[Price, ...]:
-    keys = {price.charge_dimension_key for price in prices}
-    if len(keys) != len(prices):
-        raise ValueError("each charge dimension stands once")
+    if len({price.key for price in prices}) != len(prices):
+        raise ValueError("each charge dimension stands once for each thing it applies to")
     return prices
 
 
 def _sorted(prices: tuple[Price, ...]) -> tuple[Price, ...]:
-    keys = [price.charge_dimension_key for price in prices]
+    keys = [price.key for price in prices]
     if keys != sorted(keys):
-        raise ValueError("charge dimensions are sorted")
+        raise ValueError("prices are sorted by charge dimension and what they apply to")
     return prices
 
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from billing.pricing.books import find_price_book, import_price_book, prices_of, read_price_book
 from billing.pricing.errors import NoPriceBook, PriceBookConflict, PriceBookInvalid, UnknownPrice
 from billing.pricing.models import StoredPriceBook
-from billing.pricing.quote import quote
+from billing.pricing.quote import Prices, quote
 from tests.billing.attempts import NO_PRIVILEGE, refusal_of
 from tests.billing.books import PRICE_BOOK, standard_prices
-from upstream.admission.contracts import EstimatedQuantity
 
 RunDjango = Callable[..., subprocess.CompletedProcess[str]]
 QUANTITY = st.integers(0, 2**53 - 1)
@@ -31,19 +30,33 @@ def at(year: int) -> datetime:
 @pytest.mark.trap("M6")
 @given(quantity=QUANTITY, price=QUANTITY)
 def test_an_amount_is_quantity_times_price_without_rounding(quantity: int, price: int) -> None:
-    wanted = [EstimatedQuantity(charge_dimension_key="llm.input_tokens", quantity=quantity)]
-    assert quote(wanted, prices={"llm.input_tokens": price}) == quantity * price
+    prices = Prices({("llm.input_tokens", None): price})
+    assert quote([("llm.input_tokens", quantity)], prices=prices) == quantity * price
 
 
 def test_fifteen_cents_per_million_tokens_are_150_000_picos_a_token() -> None:
-    one_million = [EstimatedQuantity(charge_dimension_key="llm.input_tokens", quantity=1_000_000)]
-    assert quote(one_million, prices={"llm.input_tokens": 150_000}) == 150_000_000_000  # 0.15 of 10¹²
+    prices = Prices({("llm.input_tokens", None): 150_000})
+    assert quote([("llm.input_tokens", 1_000_000)], prices=prices) == 150_000_000_000  # 0.15 of 10¹²
 
 
 @pytest.mark.trap("M7")
 def test_an_unknown_price_is_refused_by_name() -> None:
     with pytest.raises(UnknownPrice, match=r"llm\.thoughts"):
-        quote([EstimatedQuantity(charge_dimension_key="llm.thoughts", quantity=0)], prices={})
+        quote([("llm.thoughts", 0)], prices=Prices({("llm.thoughts", "thinker-1"): 1}), applies_to="other")
+
+
+def test_the_price_of_one_model_goes_before_the_price_of_all() -> None:
+    dear = {"chargeDimensionKey": "llm.input_tokens", "appliesTo": "large-1", "microsPerMillionUnits": 2_000_000}
+    found = read_price_book(book(prices=[dear, *json.loads(PRICE_BOOK)["prices"]]))
+    assert [price.key for price in found.prices] == [
+        ("llm.input_tokens", ""), ("llm.input_tokens", "large-1"), ("llm.output_tokens", ""),
+    ]  # fmt: skip
+    used, prices = [("llm.input_tokens", 10), ("llm.output_tokens", 1)], Prices.of(found)
+    assert quote(used, prices=prices, applies_to="large-1") == 10 * 2_000_000 + 600_000
+    assert quote(used, prices=prices, applies_to="small-1") == quote(used, prices=prices) == 10 * 150_000 + 600_000
+    for twice in ([dear, dear], [{**dear, "appliesTo": ""}], [{**dear, "appliesTo": "a\nb"}]):
+        with pytest.raises(PriceBookInvalid):
+            read_price_book(book(prices=twice))
 
 
 def test_the_order_of_prices_in_the_file_does_not_matter_to_the_digest() -> None:
@@ -109,10 +122,8 @@ def test_the_book_in_effect_is_the_latest_that_has_begun() -> None:
     ):
         with pytest.raises(NoPriceBook):
             find_price_book(name=name, currency=currency, at=when)
-    assert (
-        prices_of(find_price_book(name="standard", currency="USD", at=at(2024)).reference)["llm.input_tokens"]
-        == 150_000
-    )
+    prices = prices_of(find_price_book(name="standard", currency="USD", at=at(2024)).reference)
+    assert prices.find("llm.input_tokens") == 150_000
 
 
 @pytest.mark.usefixtures("database")

@@ -84,6 +84,7 @@ class Migration(migrations.Migration):
                             ("top_up", "Top-up: funding to wallet"),
                             ("hold", "Hold: wallet to held"),
                             ("release", "Release: held back to wallet"),
+                            ("charge", "Charge of telemetry: wallet to revenue, and back where a correction lowers it"),
                         ]
                     ),
                 ),
@@ -368,7 +369,8 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="ledgerposting",
             constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["top_up", "hold", "release"])), name="ledger_posting_kind_closed"
+                condition=models.Q(("kind__in", ["top_up", "hold", "release", "charge"])),
+                name="ledger_posting_kind_closed",
             ),
         ),
         migrations.AddConstraint(
@@ -396,6 +398,7 @@ class Migration(migrations.Migration):
                     models.Q(
                         ("charge_source", "runs"), ("charge_source__isnull", False), ("kind__in", ("hold", "release"))
                     ),
+                    models.Q(("charge_source", "telemetry"), ("charge_source__isnull", False), ("kind", "charge")),
                     _connector="OR",
                 ),
                 name="ledger_posting_charges_from_one_source",
@@ -617,6 +620,14 @@ class Migration(migrations.Migration):
             model_name="billingaccount",
             constraint=models.UniqueConstraint(
                 fields=("billing_account_id", "currency"), name="billing_account_in_currency"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="billingaccount",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("charge_source", "telemetry")),
+                fields=("tenant",),
+                name="billing_account_one_for_telemetry",
             ),
         ),
         pgtrigger.migrations.AddTrigger(

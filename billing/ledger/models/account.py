@@ -75,6 +75,12 @@ class BillingAccount(models.Model):
                 name="billing_account_charged_from", fields=["billing_account_id", "charge_source"]
             ),
             models.UniqueConstraint(name="billing_account_in_currency", fields=["billing_account_id", "currency"]),
+            # Telemetry names an organisation, never an account: it must find one, and only one.
+            models.UniqueConstraint(
+                name="billing_account_one_for_telemetry",
+                fields=["tenant"],
+                condition=Q(charge_source=ChargeSource.TELEMETRY),
+            ),
         ]
         triggers = [
             *never_delete(name="billing_account", message="A billing account is never deleted."),

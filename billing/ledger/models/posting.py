@@ -15,6 +15,7 @@ class PostingKind(models.TextChoices):
     TOP_UP = "top_up", "Top-up: funding to wallet"
     HOLD = "hold", "Hold: wallet to held"
     RELEASE = "release", "Release: held back to wallet"
+    CHARGE = "charge", "Charge of telemetry: wallet to revenue, and back where a correction lowers it"
 
 
 class HoldState(models.TextChoices):
@@ -49,6 +50,11 @@ class LedgerPosting(models.Model):
                 | Q(
                     kind__in=(PostingKind.HOLD, PostingKind.RELEASE),
                     charge_source=ChargeSource.RUNS,
+                    charge_source__isnull=False,
+                )
+                | Q(
+                    kind=PostingKind.CHARGE,
+                    charge_source=ChargeSource.TELEMETRY,
                     charge_source__isnull=False,
                 ),
             ),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from billing.pricing.books import book_in, find_price_book, import_price_book, read_price_book
 from billing.pricing.errors import PricingError
 from billing.pricing.models import StoredPriceBook
-from billing.pricing.quote import quote
+from billing.pricing.quote import Prices, quote
 from config.owners import owner_named
 from outbox.contracts.contract import describe
 from upstream.admission.contracts import EstimatedQuantity
@@ -30,6 +30,7 @@ class Command(BaseCommand):
         quoting.add_argument("name")
         quoting.add_argument("currency")
         quoting.add_argument("quantities", nargs="+", metavar="dimension=quantity")
+        quoting.add_argument("--applies-to", help="For what, such as one model; default: the prices for all.")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         try:
@@ -61,20 +62,22 @@ class Command(BaseCommand):
         book = book_in(found)
         self.stdout.write(f"{book.reference.ref}  {book.currency}  {book.reference.digest}")
         for price in book.prices:
-            self.stdout.write(f"  {price.charge_dimension_key}  {price.micros_per_million_units} micros per 1,000,000")
+            named = " ".join(part for part in price.key if part)
+            self.stdout.write(f"  {named}  {price.micros_per_million_units} micros per 1,000,000")
 
     def _quote(self, options: dict[str, Any]) -> None:
         book = find_price_book(name=options["name"], currency=options["currency"], at=timezone.now())
-        prices = {price.charge_dimension_key: price.micros_per_million_units for price in book.prices}
-        amount = quote([_quantity(text) for text in options["quantities"]], prices=prices)
+        quantities = [_quantity(text) for text in options["quantities"]]
+        amount = quote(quantities, prices=Prices.of(book), applies_to=options["applies_to"])
         self.stdout.write(f"{amount} pico-{book.currency} by {book.reference.ref}")
 
 
-def _quantity(text: str) -> EstimatedQuantity:
+def _quantity(text: str) -> tuple[str, int]:
     key, _, number = text.partition("=")
     try:
-        return EstimatedQuantity(charge_dimension_key=key, quantity=int(number))
+        quantity = EstimatedQuantity(charge_dimension_key=key, quantity=int(number))
     except ValidationError as error:
         raise CommandError(f"{text!r}: {describe(error)}") from error
     except ValueError as error:
         raise CommandError(f"{text!r}: write dimension=quantity with a whole number.") from error
+    return quantity.charge_dimension_key, quantity.quantity

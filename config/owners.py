@@ -45,6 +45,8 @@ class Owner:
     """Event types that only this owner may append; an owner with any has an outbox in its database."""
     consumers: tuple[Consumer, ...] = ()
     has_sessions: bool = False
+    stages_rows: bool = False
+    """Whether its owner role may make temporary tables, through which rows are loaded in bulk."""
 
     @property
     def produces(self) -> bool:
@@ -129,7 +131,7 @@ OWNERS: tuple[Owner, ...] = (
         ),
     ),
     Owner(name="attachments", alias="attachments", apps=()),
-    Owner(name="telemetry", alias="telemetry", apps=()),
+    Owner(name="telemetry", alias="telemetry", apps=("otlp",), stages_rows=True),
 )
 """`outbox` is placed in the database of every owner that produces, so it stands in no `apps`."""
 

@@ -85,6 +85,9 @@ def _database_grants(owner: Owner, name: str) -> Iterator[sql.Composed]:
         name_of_role = sql.Identifier(owner.role_name(role))
         yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, name_of_role)
         yield sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(name_of_role)
+    if owner.stages_rows:
+        loader = sql.Identifier(owner.role_name(Role.OWNER))
+        yield sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(database, loader)
     yield sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(schema_role)
     yield sql.SQL("ALTER DEFAULT PRIVILEGES FOR ROLE {} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC").format(schema_role)
 
@@ -93,8 +96,8 @@ def grant_tables(owner: Owner) -> None:
     """Grant every role exactly what its models declare, and revoke the rest. Runs as the schema role, after migrations.
 
     A model may declare, beside the default of SELECT and INSERT for the owner role: `owner_may_insert`,
-    `owner_may_update` (columns), `owner_may_delete`, `dispatch_may_select`, `dispatch_may_insert`,
-    `dispatch_may_update` (columns).
+    `owner_may_update` (columns), `owner_may_delete`, `owner_may_read` (views over it), `owner_may_execute` (functions
+    that guard it), `dispatch_may_select`, `dispatch_may_insert`, `dispatch_may_update` (columns).
     """
     with connections[owner.schema_alias].cursor() as cursor:
         for statement in table_grants(owner):
@@ -137,6 +140,10 @@ def _owner_grants(model: type[Model], table: str, role: str) -> Iterator[str]:
         yield f"GRANT UPDATE ({', '.join(columns)}) ON {table} TO {role}"
     if getattr(model, "owner_may_delete", False):
         yield f"GRANT DELETE ON {table} TO {role}"
+    views: tuple[str, ...] = getattr(model, "owner_may_read", ())
+    yield from (f"GRANT SELECT ON {view} TO {role}" for view in views)
+    functions: tuple[str, ...] = getattr(model, "owner_may_execute", ())
+    yield from (f"GRANT EXECUTE ON FUNCTION {function} TO {role}" for function in functions)
 
 
 def _dispatch_grants(model: type[Model], table: str, role: str) -> Iterator[str]:

@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "outbox",
     "upstream.admission",
     "metering.clusters",
+    "metering.otlp",
     "billing.ledger",
     "billing.pricing",
     "billing.finalization",

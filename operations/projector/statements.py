@@ -92,7 +92,8 @@ UPDATE revision_gaps gap
        resolved_at = CASE WHEN gap.waiting_revision <= x.revision + 1 THEN now() END,
        missing_from = CASE WHEN gap.waiting_revision <= x.revision + 1 THEN gap.missing_from ELSE x.revision + 1 END
   FROM unnest(%(aggregate_ids)s::text[], %(revisions)s::bigint[]) x (aggregate_id, revision)
- WHERE gap.aggregate_id = x.aggregate_id AND gap.producer = %(producer)s AND gap.projection_name = %(name)s
+ WHERE gap.aggregate_id = x.aggregate_id AND gap.aggregate_id = ANY(%(aggregate_ids)s::text[])
+   AND gap.producer = %(producer)s AND gap.projection_name = %(name)s
    AND gap.projection_version = %(version)s AND gap.state = 'open' AND gap.missing_from <= x.revision
 """
 
@@ -105,9 +106,12 @@ UPDATE projection_aggregates a
               AND gap.projection_name = a.projection_name AND gap.projection_version = a.projection_version
               AND gap.state = 'open')
   FROM unnest(%(aggregate_ids)s::text[], %(revisions)s::bigint[]) x (aggregate_id, revision)
- WHERE a.aggregate_id = x.aggregate_id AND a.producer = %(producer)s AND a.projection_name = %(name)s
+ WHERE a.aggregate_id = x.aggregate_id AND a.aggregate_id = ANY(%(aggregate_ids)s::text[])
+   AND a.producer = %(producer)s AND a.projection_name = %(name)s
    AND a.projection_version = %(version)s
 """
+"""The keys stand in the condition by themselves too: a plan made while the table was empty may start from the table,
+and then reads these rows instead of all of them."""
 
 SUMMARISE_BUILD = """
 INSERT INTO projection_build_runs AS build

@@ -71,7 +71,7 @@ UPDATE pending_unlinked_reservations p
    SET state = x.state, run_event_id = x.run_event_id, disagreements = x.disagreements, decided_at = now()
   FROM unnest(%(event_ids)s::uuid[], %(states)s::text[], %(run_event_ids)s::uuid[], %(disagreements)s::text[])
        x (event_id, state, run_event_id, disagreements)
- WHERE p.event_id = x.event_id AND p.projection_version = %(version)s
+ WHERE p.event_id = ANY(%(event_ids)s::uuid[]) AND p.event_id = x.event_id AND p.projection_version = %(version)s
 """
 
 STORE_ENTRIES = """

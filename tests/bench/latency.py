@@ -40,6 +40,7 @@ def measure(size: Size) -> list[Line]:
         woken = _stream(prefix, seconds=seconds)
         schedule = os.path.join(os.environ["STATE_DIR"], "beat-schedule")  # noqa: PTH118  # celery takes a text
         with _celery(prefix, "beat", "--schedule", schedule, "--pidfile="):
+            _stream(prefix, seconds=1, env=NO_BROKER)  # ends when the beat has fired
             found = _stream(prefix, seconds=seconds / 3, env=NO_BROKER)
     hundredths = quantiles(woken, n=100)
     return [

@@ -84,6 +84,7 @@ soak: $(TOOLS) ## Kill processes at random under load, then verify (MINUTES=10)
 
 requirements: $(TOOLS) ## Pin requirements*.in again, with hashes
 	$(COMPILE) requirements.in --output-file requirements.txt
+	$(COMPILE) requirements-infisical.in --output-file requirements-infisical.txt
 	$(COMPILE) requirements-dev.in --output-file requirements-dev.txt
 	$(COMPILE) requirements-bench.in --output-file requirements-bench.txt
 

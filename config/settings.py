@@ -144,6 +144,14 @@ ADMISSION_UNCONFIRMED_FOR = environment.seconds("ADMISSION_UNCONFIRMED_FOR", 120
 """How long a hold may stay unconfirmed before billing's sweep asks core to refuse its operation."""
 ADMISSION_SWEEP_EVERY = environment.seconds("ADMISSION_SWEEP_EVERY", 30, low=1, high=3600)
 
+# Tokens of clusters (T2, T3). Durations in seconds.
+OTLP_TOKEN_PROPAGATION: float = environment.seconds("OTLP_TOKEN_PROPAGATION", 480, low=1, high=2_592_000)
+"""The longest time collectors need to take up a new token after a rotation."""
+OTLP_TOKEN_SAFETY_FACTOR: int = environment.integer("OTLP_TOKEN_SAFETY_FACTOR", 3, low=1, high=100)
+"""A superseded token is accepted this many times as long, and never less than 72 hours."""
+OTLP_SECRET_STORE: str = environment.text("OTLP_SECRET_STORE", "metering.clusters.secret_store.FileStore")
+OTLP_SECRET_DIR = Path(environment.text("OTLP_SECRET_DIR", str(state_dir() / "otlp-secrets")))
+
 # Celery
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -1,7 +1,7 @@
 """Every address of the project."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from config import health
@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index", http_method_names=["get", "head"])),
     *(path(f"admin/{name}/", section.urls) for name, section in SECTIONS.items()),
     path("admin/", admin.site.urls),
+    path("api/v1/admin/clusters/", include("metering.clusters.api.urls")),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),
     path("health/version", health.version, name="version"),

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pgtrigger
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 
 from outbox.guards import Guard, is_sha256, never_delete, refusal, refuse_when
 
@@ -18,7 +19,7 @@ class AdministratorToken(models.Model):
     account_id = models.BigIntegerField(help_text="The account in core's database.")
     account_name = models.TextField(help_text="Its name when the token was minted.")
     token_sha256 = models.TextField(unique=True)
-    issued_at = models.DateTimeField()
+    issued_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(help_text="The first moment at which it is refused.")
     revoked_at = models.DateTimeField(null=True)
 

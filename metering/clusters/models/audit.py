@@ -15,6 +15,7 @@ class AuditAction(models.TextChoices):
     CLUSTER_CHANGED = "cluster_changed", "Cluster changed: name, mode, sink or rate"
     TOKEN_MINTED = "token_minted", "Token minted: accepted from here on"
     TOKEN_PRIMARY = "token_primary", "Token became primary: the secret store has it"
+    TOKEN_UNSETTLED = "token_unsettled", "Token unsettled: the secret store may or may not have it"
     TOKEN_SUPERSEDED = "token_superseded", "Token superseded: it got its deadline"
     TOKEN_REVOKED = "token_revoked", "Token revoked: refused from here on"
     KEYS_IMPORTED = "keys_imported", "Managed keys imported"

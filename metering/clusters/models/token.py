@@ -5,6 +5,7 @@ from datetime import timedelta
 import pgtrigger
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 
 from metering.clusters.models.cluster import Cluster, Mode
 from outbox.guards import Guard, is_sha256, never_delete, refusal, refuse_when
@@ -16,8 +17,9 @@ GRACE_FLOOR = timedelta(hours=72)
 class TokenState(models.TextChoices):
     """Where a token stands. `TRANSITIONS` says how the states follow each other."""
 
-    MINTED = "minted", "Minted: accepted, and not yet known to stand in the secret store"
+    MINTED = "minted", "Minted: accepted, and on its way into the secret store"
     PRIMARY = "primary", "Primary: accepted, and what the secret store gives to collectors"
+    UNSETTLED = "unsettled", "Unsettled: accepted; whether the secret store has it is not known, so rotate again"
     SUPERSEDED = "superseded", "Superseded: accepted until it expires, so that collectors can take up its successor"
     REVOKED = "revoked", "Revoked: refused at once and for ever; terminal"
 
@@ -25,10 +27,11 @@ class TokenState(models.TextChoices):
 TRANSITIONS: dict[TokenState, dict[TokenState, str]] = {
     TokenState.MINTED: {
         TokenState.PRIMARY: "the secret store has it",
-        TokenState.SUPERSEDED: "a later rotation ended first",
+        TokenState.UNSETTLED: "the store failed, or the rotation died",
         TokenState.REVOKED: "revoke",
     },
     TokenState.PRIMARY: {TokenState.SUPERSEDED: "rotate", TokenState.REVOKED: "revoke"},
+    TokenState.UNSETTLED: {TokenState.SUPERSEDED: "rotate", TokenState.REVOKED: "revoke"},
     TokenState.SUPERSEDED: {TokenState.REVOKED: "revoke"},
     TokenState.REVOKED: {},
 }
@@ -43,7 +46,7 @@ class OtlpToken(models.Model):
     token_sha256 = models.TextField(unique=True)
     mode = models.TextField(choices=Mode)
     state = models.TextField(choices=TokenState, default=TokenState.MINTED)
-    issued_at = models.DateTimeField()
+    issued_at = models.DateTimeField(db_default=Now())
     handed_over_at = models.DateTimeField(null=True, help_text="When the secret store had it.")
     superseded_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True, help_text="The first moment at which it is refused.")
@@ -60,7 +63,11 @@ class OtlpToken(models.Model):
             models.CheckConstraint(
                 name="otlp_token_shape",
                 condition=Q(
-                    state=TokenState.MINTED, handed_over_at=None, superseded_at=None, expires_at=None, revoked_at=None
+                    state__in=(TokenState.MINTED, TokenState.UNSETTLED),
+                    handed_over_at=None,
+                    superseded_at=None,
+                    expires_at=None,
+                    revoked_at=None,
                 )
                 | Q(
                     state=TokenState.PRIMARY,
@@ -84,6 +91,9 @@ class OtlpToken(models.Model):
             ),
             models.UniqueConstraint(
                 name="otlp_token_one_primary", fields=["cluster"], condition=Q(state=TokenState.PRIMARY)
+            ),
+            models.UniqueConstraint(
+                name="otlp_token_one_rotation", fields=["cluster"], condition=Q(state=TokenState.MINTED)
             ),
         ]
         indexes = [models.Index(name="otlp_token_of_cluster", fields=["cluster", "token_id"])]

@@ -1,0 +1,1 @@
+"""The token API of platform administrators, under `/api/v1/admin/clusters/`."""

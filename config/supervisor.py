@@ -49,14 +49,14 @@ def main(arguments: list[str] | None = None) -> int:
     modes.add_parser("up", help="Run until Ctrl-C.")
     demo = modes.add_parser("demo", help="Replay a trace, prove the result, and stay up.")
     demo.add_argument("--trace", type=Path, help="CSV with TIMESTAMP, ContextTokens, GeneratedTokens.")
-    demo.add_argument("--limit", type=int, help="Replay this many rows at most.")
+    demo.add_argument("--limit", help="Replay this many rows at most.")
     demo.add_argument("--exit", action="store_true", help="Stop at the end; the exit code is 0 only if all is proven.")
     chosen = parser.parse_args(arguments)
-    wanted = Demo(trace=chosen.trace, limit=chosen.limit, leave=chosen.exit) if chosen.mode == "demo" else None
     stop = StopRequest()
     try:
-        if wanted is not None:
-            wanted.check()
+        wanted = (
+            Demo.asked(trace=chosen.trace, limit=chosen.limit, leave=chosen.exit) if chosen.mode == "demo" else None
+        )
         return _run(stop, wanted)
     except Stopped:
         return 0 if wanted is None else 130

@@ -13,6 +13,8 @@ from config.supervise.refused import Refused
 
 SHOWN = 10
 """Skipped rows that are named one by one."""
+MOST_ROWS = 10**9
+"""A trace of more rows than that is not for a demo."""
 
 
 class DemoFailed(RuntimeError):
@@ -27,12 +29,14 @@ class Demo:
     limit: int | None
     leave: bool
 
-    def check(self) -> None:
-        """Raise `Refused` for a trace that is no file or a limit that admits nothing."""
-        if self.trace is not None and not self.trace.is_file():
-            raise Refused(f"TRACE={self.trace} is no file. Name a CSV with TIMESTAMP,ContextTokens,GeneratedTokens.")
-        if self.limit is not None and self.limit < 1:
-            raise Refused(f"LIMIT={self.limit} replays nothing. Write 1 or more, or leave it out.")
+    @classmethod
+    def asked(cls, *, trace: Path | None, limit: str | None, leave: bool) -> "Demo":
+        """What the command line asks for. Raises `Refused` for a trace that is no file or a limit that is no count."""
+        if trace is not None and not trace.is_file():
+            raise Refused(f"TRACE={trace} is no file. Name a CSV with TIMESTAMP,ContextTokens,GeneratedTokens.")
+        if limit is not None and not (limit.isascii() and limit.isdigit() and 0 < int(limit) <= MOST_ROWS):
+            raise Refused(f"LIMIT={limit} is no number of rows. Write 1 to {MOST_ROWS}, or leave it out.")
+        return cls(trace=trace, limit=int(limit) if limit is not None else None, leave=leave)
 
     def run(self, *, steps: Steps, look: Callable[[], None], url: str, login: str) -> bool:
         """Replay, drain, verify, and print the summary; whether everything is admitted, delivered and proven."""

@@ -34,13 +34,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         trace, limit, batch = options["trace"], options["limit"], options["batch"]
-        if not 1 <= batch <= MAX_BATCH or (limit is not None and limit < 1):
+        if not 1 <= batch <= MAX_BATCH or not 1 <= (limit or 1) <= sys.maxsize:
             raise CommandError(f"Write --batch from 1 to {MAX_BATCH} and --limit from 1.")
+        if not trace.is_file():
+            raise CommandError(f"{trace} is no file. Give a CSV with TIMESTAMP,ContextTokens,GeneratedTokens.")
         call_command("price_books", "import", str(DEMO / "price_book.json"), stdout=io.StringIO())
         call_command("ledger", "open", str(DEMO / "accounts.json"), stdout=io.StringIO())
         started = time.monotonic()
         try:
-            lines = sum(count_lines(trace))
+            lines = count_lines(trace)
             total = min(lines, limit) if limit else lines
             with tqdm(total=total, disable=not options["progress"], unit=" runs", file=sys.stderr) as bar:
                 done = replay(trace, payers=_payers(), limit=limit, batch=batch, progress=bar.update)

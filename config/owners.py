@@ -131,7 +131,7 @@ OWNERS: tuple[Owner, ...] = (
         ),
     ),
     Owner(name="attachments", alias="attachments", apps=()),
-    Owner(name="telemetry", alias="telemetry", apps=("otlp",), stages_rows=True),
+    Owner(name="telemetry", alias="telemetry", apps=("otlp", "consumption"), stages_rows=True),
 )
 """`outbox` is placed in the database of every owner that produces, so it stands in no `apps`."""
 

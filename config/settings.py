@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "upstream.admission",
     "metering.clusters",
     "metering.otlp",
+    "metering.consumption",
     "billing.ledger",
     "billing.pricing",
     "billing.finalization",
@@ -152,6 +153,19 @@ OTLP_TOKEN_SAFETY_FACTOR: int = environment.integer("OTLP_TOKEN_SAFETY_FACTOR", 
 OTLP_SECRET_STORE: str = environment.text("OTLP_SECRET_STORE", "metering.clusters.secret_store.FileStore")
 OTLP_SECRET_DIR = Path(environment.text("OTLP_SECRET_DIR", str(state_dir() / "otlp-secrets")))
 
+# Consumption of telemetry (T13). Durations in seconds.
+CONSUMPTION_WINDOW_SECONDS = environment.integer("CONSUMPTION_WINDOW_SECONDS", 3600, low=60, high=86_400)
+"""Length of the windows that consumption aggregates; a divisor of a day, so that no window crosses midnight (UTC)."""
+CONSUMPTION_CLOSE_AFTER = environment.seconds("CONSUMPTION_CLOSE_AFTER", 120, low=0, high=86_400)
+"""How long after its end a window is first aggregated; what arrives later opens it again."""
+CONSUMPTION_SWEEP_EVERY = environment.seconds("CONSUMPTION_SWEEP_EVERY", 15, low=1, high=3600)
+CONSUMPTION_SLICE = environment.seconds("CONSUMPTION_SLICE", 20, low=1, high=600)
+"""How long one sweep works before the next task of its queue runs; a window in work is finished."""
+CONSUMPTION_ASK_AGAIN_AFTER = environment.seconds("CONSUMPTION_ASK_AGAIN_AFTER", 300, low=1, high=86_400)
+"""When billing is asked again for a charge that it refused, or about which it did not answer."""
+CONSUMPTION_STATEMENT_TIMEOUT = environment.seconds("CONSUMPTION_STATEMENT_TIMEOUT", 600, low=1, high=3600)
+"""The longest that summing up one window may take; the timeout of the role is made for short statements."""
+
 # Celery
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -180,6 +194,12 @@ CELERY_BEAT_SCHEDULE["sweep-admissions"] = {
     "task": "billing.sweep_admissions",
     "schedule": timedelta(seconds=ADMISSION_SWEEP_EVERY),
     "options": {"queue": owner_named("billing").queue, "expires": ADMISSION_SWEEP_EVERY * 4},
+}
+
+CELERY_BEAT_SCHEDULE["sweep-consumption"] = {
+    "task": "telemetry.sweep_consumption",
+    "schedule": timedelta(seconds=CONSUMPTION_SWEEP_EVERY),
+    "options": {"queue": owner_named("telemetry").queue, "expires": CONSUMPTION_SWEEP_EVERY * 4},
 }
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

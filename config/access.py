@@ -33,8 +33,13 @@ def is_near(request: HttpRequest, allowed: Sequence[Network]) -> bool:
     """Whether the peer itself, with no proxy between, has an address of the `allowed` networks."""
     if any(request.META.get(header) for header in FORWARDED):
         return False
+    return is_address_in(request.META.get("REMOTE_ADDR", ""), allowed)
+
+
+def is_address_in(text: str, allowed: Sequence[Network]) -> bool:
+    """Whether this is an address, and one of the `allowed` networks."""
     try:
-        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", "").partition("%")[0])
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None)

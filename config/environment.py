@@ -1,7 +1,7 @@
 """Typed readers of the environment. Each one fails loudly, names the variable, and says what to write into it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -54,6 +54,14 @@ def seconds(name: str, default: float, *, low: float, high: float) -> float:
     if not low <= number <= high:
         raise ImproperlyConfigured(f"{name}={value} s is out of range. Write {low} to {high} seconds.")
     return number
+
+
+def word(name: str, default: str, *, words: Collection[str]) -> str:
+    """One of these words."""
+    value = os.environ.get(name, "").strip() or default
+    if value not in words:
+        raise ImproperlyConfigured(f"{name}={value!r} is not known. Write {' or '.join(words)}.")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

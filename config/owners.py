@@ -47,6 +47,8 @@ class Owner:
     has_sessions: bool = False
     stages_rows: bool = False
     """Whether its owner role may make temporary tables, through which rows are loaded in bulk."""
+    extensions: tuple[str, ...] = ()
+    """Extensions that its database gets where the server has loaded them."""
 
     @property
     def produces(self) -> bool:
@@ -131,7 +133,13 @@ OWNERS: tuple[Owner, ...] = (
         ),
     ),
     Owner(name="attachments", alias="attachments", apps=()),
-    Owner(name="telemetry", alias="telemetry", apps=("otlp", "consumption"), stages_rows=True),
+    Owner(
+        name="telemetry",
+        alias="telemetry",
+        apps=("otlp", "consumption"),
+        stages_rows=True,
+        extensions=("timescaledb",),
+    ),
 )
 """`outbox` is placed in the database of every owner that produces, so it stands in no `apps`."""
 

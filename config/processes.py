@@ -56,14 +56,15 @@ def spawn(
             stdout=output,
             stderr=None if errors_to_terminal else subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_die_with(os.getpid(), parent_death),  # noqa: PLW1509  (two system calls, loaded before)
+            preexec_fn=die_with(os.getpid(), parent_death),  # noqa: PLW1509  (two system calls, loaded before)
             user=user,
             group=group,
             extra_groups=None if user is None else [],
         )
 
 
-def _die_with(parent: int, wanted: signal.Signals) -> Callable[[], None] | None:
+def die_with(parent: int, wanted: signal.Signals) -> Callable[[], None] | None:
+    """What a fresh child calls so that `wanted` reaches it when its parent dies; None where the system has no such."""
     libc = _LIBC
     if libc is None:
         return None

@@ -25,6 +25,10 @@ PLANNER = {
 }
 """The dispatcher touches batches of rows by key, whatever the statistics of a queue say when they are taken; and guards
 and foreign keys that a session planned while a table was empty must not scan it when it is full."""
+IS_LOADED = """
+SELECT %(name)s = ANY (string_to_array(replace(current_setting('shared_preload_libraries'), ' ', ''), ','))
+   AND EXISTS (SELECT 1 FROM pg_available_extensions WHERE name = %(name)s)
+"""
 SESSION_AGES = (Path(__file__).resolve().parent / "sql" / "session_ages.sql").read_bytes()
 """Only an administrator's function can tell how old other roles' transactions are; the read role may call it."""
 
@@ -42,6 +46,9 @@ def provision(owner: Owner) -> bool:
         for role in owner.roles:
             _create_role(server, owner, role, database=address.name)
     with psycopg.connect(**admin, dbname=address.name, autocommit=True, **address.options) as database:  # type: ignore[arg-type]  # as above
+        for extension in owner.extensions:
+            if database.execute(IS_LOADED, {"name": extension}).fetchone() == (True,):
+                database.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(extension)))
         for statement in _database_grants(owner, address.name):
             database.execute(statement)
         database.execute(SESSION_AGES)

@@ -145,6 +145,40 @@ ADMISSION_UNCONFIRMED_FOR = environment.seconds("ADMISSION_UNCONFIRMED_FOR", 120
 """How long a hold may stay unconfirmed before billing's sweep asks core to refuse its operation."""
 ADMISSION_SWEEP_EVERY = environment.seconds("ADMISSION_SWEEP_EVERY", 30, low=1, high=3600)
 
+# The OTLP receiver (T1 to T12). Durations in seconds.
+OTLP_HOST = environment.text("OTLP_HOST", "127.0.0.1")
+OTLP_PORT = environment.integer("OTLP_PORT", 4318, low=0, high=65535)
+OTLP_PROCESSES = environment.integer("OTLP_PROCESSES", 2, low=1, high=256)
+OTLP_THREADS = environment.integer("OTLP_THREADS", 2, low=1, high=32)
+"""Requests that one process decodes and stores at once; each has a session of its own in the database."""
+OTLP_CONNECTIONS = environment.integer("OTLP_CONNECTIONS", 256, low=1, high=10_000)
+"""Connections and requests of one process; more are answered 503."""
+OTLP_LARGE_BODIES = environment.integer("OTLP_LARGE_BODIES", 4, low=1, high=64)
+"""Bodies above 256 KiB that one process holds at once; others wait outside its memory."""
+OTLP_MAX_INFLATED_BYTES = environment.integer("OTLP_MAX_INFLATED_BYTES", 32 * 2**20, low=2**20, high=2**30)
+OTLP_BODY_TIMEOUT = environment.seconds("OTLP_BODY_TIMEOUT", 30, low=0.1, high=600)
+OTLP_HEADER_TIMEOUT = environment.seconds("OTLP_HEADER_TIMEOUT", 10, low=0.1, high=600)
+OTLP_JSON = environment.flag("OTLP_JSON", False)
+"""Whether OTLP/JSON is accepted beside protobuf, which is the contract."""
+OTLP_RATE_PER_SECOND = environment.integer("OTLP_RATE_PER_SECOND", 100, low=1, high=1_000_000)
+OTLP_RATE_BURST = environment.integer("OTLP_RATE_BURST", 200, low=1, high=1_000_000)
+OTLP_SINK_TYPE = environment.word("OTLP_SINK_TYPE", "logging", words=("logging", "fanout", "timescale"))
+OTLP_TS_AUTO_MIGRATE = environment.flag("OTLP_TS_AUTO_MIGRATE", True)
+"""Whether the receiver brings the telemetry database up to date when it starts; else it only checks."""
+OTLP_ARCHIVE_DIR = Path(environment.text("OTLP_ARCHIVE_DIR", str(state_dir() / "otlp-archive")))
+OTLP_ARCHIVE_ROTATE_BYTES = environment.integer("OTLP_ARCHIVE_ROTATE_BYTES", 256 * 2**20, low=2**16, high=2**40)
+OTLP_ARCHIVE_ROTATE_SECONDS = environment.seconds("OTLP_ARCHIVE_ROTATE_SECONDS", 3600, low=1, high=86_400)
+OTLP_FUTURE_LIMIT = environment.seconds("OTLP_FUTURE_LIMIT", 86_400, low=60, high=30 * 86_400)
+"""An event that occurred later than this from now is dropped under `occurred_at`."""
+OTLP_DAYS_AHEAD = environment.integer("OTLP_DAYS_AHEAD", 7, low=1, high=40)
+OTLP_DAYS_EVERY = environment.seconds("OTLP_DAYS_EVERY", 3600, low=1, high=86_400)
+OTLP_RETENTION_DAYS = environment.integer("OTLP_RETENTION_DAYS", 0, low=0, high=36_500)
+"""Whole days of events that are kept; 0 keeps all, and fewer than 35 are kept for 35."""
+OTLP_IDENTITY_SCAN_EVERY = environment.seconds("OTLP_IDENTITY_SCAN_EVERY", 30, low=1, high=3600)
+"""How often new events are looked at for event ids that occurred before at another time."""
+CONSUMPTION_WINDOW_SECONDS = environment.integer("CONSUMPTION_WINDOW_SECONDS", 3600, low=60, high=86_400)
+"""Length of the windows that consumption aggregates; a divisor of a day, so that no window crosses midnight (UTC)."""
+
 # Tokens of clusters (T2, T3). Durations in seconds.
 OTLP_TOKEN_PROPAGATION: float = environment.seconds("OTLP_TOKEN_PROPAGATION", 480, low=1, high=2_592_000)
 """The longest time collectors need to take up a new token after a rotation."""
@@ -154,8 +188,6 @@ OTLP_SECRET_STORE: str = environment.text("OTLP_SECRET_STORE", "metering.cluster
 OTLP_SECRET_DIR = Path(environment.text("OTLP_SECRET_DIR", str(state_dir() / "otlp-secrets")))
 
 # Consumption of telemetry (T13). Durations in seconds.
-CONSUMPTION_WINDOW_SECONDS = environment.integer("CONSUMPTION_WINDOW_SECONDS", 3600, low=60, high=86_400)
-"""Length of the windows that consumption aggregates; a divisor of a day, so that no window crosses midnight (UTC)."""
 CONSUMPTION_CLOSE_AFTER = environment.seconds("CONSUMPTION_CLOSE_AFTER", 120, low=0, high=86_400)
 """How long after its end a window is first aggregated; what arrives later opens it again."""
 CONSUMPTION_SWEEP_EVERY = environment.seconds("CONSUMPTION_SWEEP_EVERY", 15, low=1, high=3600)

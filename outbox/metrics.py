@@ -101,7 +101,8 @@ METRICS: tuple[Metric, ...] = (
 """`phase` is claim, deliver or settle; `verdict` is complete or not_complete."""
 
 
-def _made(metric: Metric) -> Counter | Histogram | Gauge:
+def made(metric: Metric) -> Counter | Histogram | Gauge:
+    """The metric of prometheus_client that counts in this process."""
     match metric.kind:
         case Kind.COUNTER:
             return Counter(metric.name, metric.meaning, metric.labels)
@@ -112,7 +113,7 @@ def _made(metric: Metric) -> Counter | Histogram | Gauge:
             return Gauge(metric.name, metric.meaning, metric.labels, multiprocess_mode=metric.across)  # type: ignore[arg-type]  # the table holds plain text
 
 
-_METRICS = {metric.name: _made(metric) for metric in METRICS}
+_METRICS = {metric.name: made(metric) for metric in METRICS}
 _seen: defaultdict[str, set[str]] = defaultdict(set)
 
 

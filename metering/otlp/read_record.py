@@ -16,9 +16,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from metering.otlp.coerce import READERS, Invalid, Value
 from metering.otlp.fields import COLUMNS, PRECEDENCE, Column, Field, Kind, Shape
+from metering.otlp.times import EPOCH_MICROS
 
 Row = tuple[Any, ...]
-"""Values in the order of `COLUMNS[kind]`, then `occurred_at` in microseconds since 1970."""
+"""Values in the order of `COLUMNS[kind]`, then `occurred_at` in microseconds since 2000, as PostgreSQL stores it."""
 
 STORED: Final = frozenset(
     {Field.EVENT_TYPE.value, *(column.field.value for columns in COLUMNS.values() for column in columns)}
@@ -31,7 +32,7 @@ NANOS_PER_MICRO: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a request is held to. Times are microseconds since 1970, both ends allowed."""
+    """What a request is held to. Times are microseconds since 2000, both ends allowed."""
 
     needs_manager_key: bool
     """Whether the token is a gateway's (T8)."""
@@ -111,9 +112,9 @@ def read_record(record: LogRecord, *, resource: Given, rules: Rules, disagreemen
 
 
 def occurred_at(record: LogRecord) -> int | None:
-    """Microseconds since 1970, cut, not rounded; None where the record holds no time."""
+    """Microseconds since 2000, cut, not rounded; None where the record holds no time."""
     nanos = record.time_unix_nano or record.observed_time_unix_nano
-    return nanos // NANOS_PER_MICRO if nanos else None
+    return nanos // NANOS_PER_MICRO - EPOCH_MICROS if nanos else None
 
 
 def _kind(own: Given, resource: Given, disagreements: Disagreements) -> Kind:

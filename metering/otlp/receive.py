@@ -1,0 +1,140 @@
+"""One request's body, from its bytes to its sink, in a thread of its own. Everything it does can be done again.
+
+Bodies that inflate to more than 4 MiB are worked on one at a time, so a process stays small however many arrive.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connections
+
+from metering.clusters.authenticate import Authenticated
+from metering.clusters.models import Mode, Sink
+from metering.otlp import days, metrics
+from metering.otlp.decode import Describe, Piece, Summary, decode
+from metering.otlp.fields import Field
+from metering.otlp.inflate import LARGE, inflate
+from metering.otlp.json_form import to_protobuf
+from metering.otlp.read_record import Rules
+from metering.otlp.sinks import Origin, put, sink_of
+from metering.otlp.store import ALIAS, Outcome
+from metering.otlp.times import micros
+
+ATTEMPTS = 3
+"""A lost connection, a deadlock and a day that just went are each tried again at once; then the sender does it."""
+CLASHES_LOGGED = 100
+MAX_JSON_BYTES = 8 * 1024 * 1024
+"""OTLP/JSON becomes a tree of objects some ten times its size."""
+
+log = structlog.get_logger("otlp.receive")
+_large = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A complete body and what its headers said about it."""
+
+    body: bytes
+    is_gzip: bool
+    is_json: bool
+    who: Authenticated
+    received_at: datetime
+
+
+def receive(request: Request) -> Summary:
+    """Decode and sink one request; what it held. It is in its sink when this returns.
+
+    Raises `Malformed` and `TooLarge` for the body, `ArchiveFailed`, and Django's database errors; then the sender has
+    to come again, and finds what was stored meanwhile as duplicates.
+    """
+    with ExitStack() as held:
+        body = _plain(request, held)
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                summary, outcome = _put(request, body)
+                break
+            except days.Gone:
+                days.refresh()
+                if not left:
+                    raise
+            except (OperationalError, InterfaceError):
+                connections[ALIAS].close()
+                if not left:
+                    raise
+    _tell(request.who, summary, outcome)
+    return summary
+
+
+def _plain(request: Request, held: ExitStack) -> bytes:
+    """The body as protobuf. From the moment it turns out to be large, this thread holds the turn for large ones."""
+    most = MAX_JSON_BYTES if request.is_json else settings.OTLP_MAX_INFLATED_BYTES
+    body = request.body
+    if len(body) > LARGE:
+        held.enter_context(_large)
+    if request.is_gzip:
+        at_large = (lambda: None) if len(body) > LARGE else (lambda: held.enter_context(_large))
+        body = inflate(body, most=most, at_large=at_large)
+    return to_protobuf(body) if request.is_json else body
+
+
+def _put(request: Request, body: bytes) -> tuple[Summary, Outcome | None]:
+    who, now = request.who, micros(request.received_at)
+    summary = Summary()
+    sink = sink_of(who.sink)
+    rules = Rules(
+        needs_manager_key=who.mode == Mode.GATEWAY,
+        latest=now + int(settings.OTLP_FUTURE_LIMIT * 1_000_000),
+        earliest=days.earliest() if sink is not Sink.LOGGING else days.NOTHING_GONE,
+    )
+
+    def decoded(describe: Describe | None) -> Iterator[Piece]:
+        return decode(body, rules=rules, summary=summary, describe=describe)
+
+    origin = Origin(cluster_id=str(who.cluster_id), mode=who.mode.value, received_at=request.received_at)
+    return summary, put(decoded, sink=sink, origin=origin, summary=summary)
+
+
+def _tell(who: Authenticated, summary: Summary, outcome: Outcome | None) -> None:
+    """Count and log what happened, after it has."""
+    metrics.ingested(summary.accepted.total())
+    if outcome is not None:
+        clashes = Counter[str]()
+        for clash in outcome.clashes:
+            clashes[clash.reason] += clash.arrivals
+        metrics.stored(new=outcome.stored.total(), duplicates=outcome.duplicates.total(), conflicts=clashes)
+        for clash in outcome.clashes[:CLASHES_LOGGED]:
+            log.error(
+                "otlp_conflict",
+                cluster_id=str(who.cluster_id),
+                event_type=clash.kind,
+                event_id=clash.event_id,
+                reason=clash.reason,
+                fields=clash.fields,
+            )
+    if summary.disagreements.counts:
+        metrics.disagreements(summary.disagreements.counts)
+    if summary.dropped:
+        _tell_dropped(who, summary)
+
+
+def _tell_dropped(who: Authenticated, summary: Summary) -> None:
+    counts = Counter[Field]()
+    for (_, reason), count in summary.dropped.items():
+        counts[reason] += count
+    metrics.dropped(counts)
+    for dropped in summary.samples:
+        log.warning(
+            "otlp_record_dropped",
+            cluster_id=str(who.cluster_id),
+            event_type=dropped.kind,
+            event_id=dropped.event_id,
+            reason=dropped.reason,
+        )
+    if summary.rejected > len(summary.samples):
+        log.warning("otlp_records_dropped", cluster_id=str(who.cluster_id), count=summary.rejected)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import DatabaseError, transaction
 
 from metering.clusters.audit import ALIAS, Act, Actor, record
-from metering.clusters.errors import UnknownCluster, translate
+from metering.clusters.errors import InvalidCluster, UnknownCluster, translate
 from metering.clusters.models import AuditAction, Cluster, Mode, Sink
 
 
@@ -55,14 +55,14 @@ def create_cluster(
 ) -> bool:
     """Create it. False if exactly this one is there already. Raises `ClusterConflict` or `InvalidCluster`."""
     columns = Change(name=name, mode=mode, sink=sink, rate=rate).columns()
-    if Cluster.objects.using(ALIAS).filter(cluster_id=cluster_id, **columns).exists():
-        return False
     try:
+        if Cluster.objects.using(ALIAS).filter(cluster_id=cluster_id, **columns).exists():
+            return False
         with transaction.atomic(using=ALIAS, durable=True):
             Cluster.objects.using(ALIAS).create(cluster_id=cluster_id, **columns)
             record(actor, [Act(AuditAction.CLUSTER_CREATED, cluster_id, detail=_said(columns))])
     except DatabaseError as error:
-        translate(error)
+        translate(error, unfit=InvalidCluster)
     return True
 
 
@@ -84,7 +84,7 @@ def change_cluster(*, cluster_id: int, change: Change, actor: Actor) -> bool:
             Cluster.objects.using(ALIAS).filter(cluster_id=cluster_id).update(**different)
             record(actor, [Act(AuditAction.CLUSTER_CHANGED, cluster_id, detail=_said(different))])
     except DatabaseError as error:
-        translate(error)
+        translate(error, unfit=InvalidCluster)
     return True
 
 

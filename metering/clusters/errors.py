@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError
 
 
 class ClustersError(Exception):
@@ -63,10 +63,13 @@ _BY_CONSTRAINT: dict[str, type[ClustersError]] = {
 }
 
 
-def translate(error: DatabaseError) -> NoReturn:
-    """Raise what the violated constraint means; an error that names none of ours is raised again as it is."""
+def translate(error: DatabaseError, *, unfit: type[ClustersError] | None = None) -> NoReturn:
+    """Raise what the violated constraint means, or `unfit` for a value that no column can hold (U+0000, 2^63).
+
+    An error that names none of ours is raised again as it is.
+    """
     name = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
-    meaning = _BY_CONSTRAINT.get(name or "")
+    meaning = _BY_CONSTRAINT.get(name or "", unfit if isinstance(error, DataError) else None)
     if meaning is None:
         raise error
-    raise meaning(f"{meaning.__doc__} ({name})") from error
+    raise meaning(f"{meaning.__doc__}" + (f" ({name})" if name else "")) from error

@@ -12,7 +12,7 @@ from django.db import DatabaseError, transaction
 
 from config.owners import owner_named
 from metering.clusters.audit import ALIAS, Act, Actor, record
-from metering.clusters.errors import KeyConflict, translate
+from metering.clusters.errors import InvalidKey, KeyConflict, translate
 from metering.clusters.models import AuditAction, ManagedKey
 from outbox.raw import raw_cursor
 
@@ -71,7 +71,7 @@ def learn_keys(*, keys: Iterable[Key], actor: Actor) -> Learnt:
             if new:
                 record(actor, [Act(AuditAction.KEYS_IMPORTED, detail=f"{new} new of {given}")])
     except DatabaseError as error:
-        translate(error)
+        translate(error, unfit=InvalidKey)
     return Learnt(given, new)
 
 

@@ -1,13 +1,18 @@
 """Clusters, tokens and a secret store as the commands and the API make them."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
+from django.core.cache import cache
+from django.core.management import call_command
 from django.db import connections
+from django.test import Client
 
+from config.password_hasher import KeptPassword
 from metering.clusters.audit import Actor
 from metering.clusters.authenticate import Authenticated, AuthenticationFailed, authenticate
 from metering.clusters.clusters import create_cluster
@@ -15,8 +20,8 @@ from metering.clusters.models import AdminAuditEntry, Mode, OtlpToken, TokenStat
 from metering.clusters.rotate import Rotated, rotate
 from metering.clusters.secret_store import FileStore
 
+PASSWORD = "a long passphrase 7"
 ACTOR = Actor(name="alice", through="session")
-FOREVER = timedelta(days=3650)
 
 
 @pytest.fixture
@@ -37,6 +42,30 @@ def cluster(database: None) -> int:
 def rotated(cluster: int, store: FileStore) -> Callable[[], Rotated]:
     """Rotate cluster 7."""
     return lambda: rotate(cluster_id=cluster, actor=ACTOR, store=store)
+
+
+@pytest.fixture
+def login(database: None, store: FileStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Client]]:
+    """Log an operator in, in a browser that takes CSRF seriously."""
+    monkeypatch.setattr(KeptPassword, "iterations", 1000)
+    monkeypatch.setenv("OPERATOR_PASSWORD", PASSWORD)
+    if not (Path(django_settings.STATIC_ROOT) / "staticfiles.json").exists():
+        call_command("collectstatic", interactive=False, verbosity=0)
+    cache.clear()
+
+    def run(name: str) -> Client:
+        call_command("operator", name, verbosity=0)
+        client = Client(enforce_csrf_checks=True)
+        client.get("/admin/login/")
+        answer = client.post(
+            "/admin/login/",
+            {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": client.cookies["csrftoken"].value},
+        )
+        assert answer.status_code == 302
+        return client
+
+    yield run
+    connections.close_all()
 
 
 @pytest.fixture(autouse=True)

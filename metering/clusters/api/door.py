@@ -11,7 +11,8 @@ import re
 
 import structlog
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_protect
 
@@ -21,6 +22,7 @@ from metering.clusters.api.answers import Refusal
 from metering.clusters.audit import Actor
 from metering.clusters.models import AdministratorToken
 
+LARGEST_BODY = 4096
 READ_ALIAS = owner_named("metering").read_alias
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]{1,512}) *")
 NO_CREDENTIAL = "Show an administrator's token as `Authorization: Bearer …`, or log in."
@@ -60,9 +62,21 @@ def _by_session(request: HttpRequest) -> Actor:
         raise _refuse(401, NO_CREDENTIAL, "missing_header")
     if not request.user.has_perm(PERMISSION):
         raise _refuse(403, NO_PERMISSION, "no_permission")
+    body_of(request)  # the check may look for its token in a form, after which Django no longer gives the bytes
     if _unforged(request).status_code != HttpResponse.status_code:
         raise _refuse(403, FORGED, "csrf")
     return Actor(name=request.user.get_username(), through="session")
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """The body, which may have `LARGEST_BODY` bytes. Raises `Refusal` (413)."""
+    try:
+        body = request.body
+    except (RequestDataTooBig, UnreadablePostError):
+        body = None
+    if body is None or len(body) > LARGEST_BODY:
+        raise Refusal(413, f"The body may have {LARGEST_BODY} bytes.")
+    return body
 
 
 @csrf_protect

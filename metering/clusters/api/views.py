@@ -10,15 +10,14 @@ from collections.abc import Callable
 from typing import cast
 from uuid import UUID
 
-from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError, connections
-from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
 from metering.clusters.api.answers import Refusal, answer, refused
-from metering.clusters.api.door import administrator
+from metering.clusters.api.door import administrator, body_of
 from metering.clusters.audit import ALIAS, Actor
 from metering.clusters.contracts import (
     ListedToken,
@@ -39,7 +38,6 @@ from metering.clusters.tokens_of import is_accepted, tokens_of
 from outbox.contracts.contract import ContractViolation, timestamp
 
 View = Callable[..., HttpResponse]
-LARGEST_BODY = 4096
 LARGEST_ID = 2**63 - 1
 STATUS: dict[type[ClustersError], int] = {
     UnknownCluster: 404,
@@ -134,12 +132,8 @@ def _cluster(text: str) -> int:
 
 def _body(request: HttpRequest) -> RotateRequest:
     try:
-        data = request.body
-        if len(data) > LARGEST_BODY:
-            raise Refusal(413, f"The body may have {LARGEST_BODY} bytes.")
+        data = body_of(request)
         return RotateRequest.from_wire(json.loads(data)) if data.strip() else RotateRequest()
-    except (RequestDataTooBig, UnreadablePostError):
-        raise Refusal(413, f"The body may have {LARGEST_BODY} bytes.") from None
     except (ValueError, TypeError, RecursionError) as error:
         detail = str(error) if isinstance(error, ContractViolation) else "it is no JSON object"
         raise Refusal(400, f'Write nothing, or {{"mode": "gateway"}} or {{"mode": "per_cluster"}}: {detail}.') from None

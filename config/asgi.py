@@ -1,7 +1,8 @@
 """The ASGI application that the web server runs.
 
 Each request runs in a thread of its own, so the web process shares connections through one small pool per read role.
-It needs the read roles and the session role, and no other login.
+Pages need the read roles and the session role, and no other login; the token API of
+platform administrators connects as the owner of `metering` for each of its calls.
 """
 
 import os

@@ -29,6 +29,7 @@ DIAGRAMS: tuple[Diagram, ...] = (
     Diagram("delivery-states", "outbox/README.md", "outbox.models.delivery.TRANSITIONS", "append"),
     Diagram("delivery-set-states", "outbox/README.md", "outbox.models.delivery_set.TRANSITIONS", "register"),
     Diagram("reservation-states", "billing/README.md", "billing.finalization.models.TRANSITIONS", "reserve"),
+    Diagram("otlp-token-states", "metering/clusters/README.md", "metering.clusters.models.TRANSITIONS", "rotate"),
 )
 
 

@@ -1,12 +1,13 @@
 """/metrics: what all processes of this machine counted, and what the databases say at this moment (O33).
 
-Everything it can show stands in a table: `outbox.metrics.METRICS` (counted), the `GAUGES` of the sections in
-`config.gauges` (read at scrape), and django-prometheus's own names for HTTP requests. Dashboards and rules may use
-these names only, by test. Where workers run on machines of their own, each serves its counters on
+Everything it can show stands in a table: the `METRICS` of the modules in `COUNTING` (counted), the `GAUGES` of the
+sections in `config.gauges` (read at scrape), and django-prometheus's own names for HTTP requests. Dashboards and rules
+may use these names only, by test. Where workers run on machines of their own, each serves its counters on
 `WORKER_METRICS_PORT`; the gauges come from any web process and would be the same everywhere.
 """
 
 from functools import cache
+from importlib import import_module
 
 import structlog
 from django.http import HttpRequest, HttpResponse
@@ -19,14 +20,18 @@ from prometheus_client.registry import Collector
 from config.access import monitoring_only
 from config.gauges import OwnerGauges, all_gauges
 from config.metric_files import LivingAndDead, directory
-from outbox.metrics import METRICS, Metric
+from outbox.metrics import Metric
+
+COUNTING = ("outbox.metrics", "metering.otlp.metrics")
+"""Modules whose processes count. Only those processes import them: an imported counter is shown, even at zero."""
 
 log = structlog.get_logger("config.metrics")
 
 
 def all_metrics() -> tuple[Metric, ...]:
     """The public contract: every metric of this software by name, type, labels and meaning."""
-    return (*METRICS, *all_gauges())
+    counted = (metric for module in COUNTING for metric in import_module(module).METRICS)
+    return (*counted, *all_gauges())
 
 
 @require_safe

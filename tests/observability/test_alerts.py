@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from config.metrics import all_metrics
+from metering.otlp.metrics import REASONS
 from outbox.metrics import Kind
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -19,7 +20,7 @@ RULE_TESTS = sorted((ROOT / "deploy" / "prometheus" / "tests").glob("*.yml"))
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
 RUNBOOK = ROOT / "docs" / "runbook"
 SECTIONS = ("## What it means", "## What to look at", "## What to do", "## What not to do")
-OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone)_[a-z_]+\b")
+OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone|otlp)_[a-z_]+\b")
 ALERT = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 SUBJECTS = {
     "outbox_oldest_pending_seconds": "oldest pending age per destination, also when no worker runs",
@@ -37,6 +38,15 @@ SUBJECTS = {
     "operations_oldest_revision_gap_seconds": "gaps open for long",
     "billing_oldest_unconfirmed_hold_seconds": "holds unconfirmed for long",
 }
+NO_ALERTS = {"PostgreSQL", "TimeUnixNano"}
+"""Words of pages that are written like alerts."""
+CONTRACT = {
+    "OtlpTokenNotAccepted": 'rate(otlp_auth_failed_total{reason=~"token_not_found|token_expired|token_revoked"}[5m])',
+    "OtlpEventsStopped": "increase(otlp_events_ingested_total[15m])",
+    "OtlpOccurredAtMissing": 'increase(otlp_dropped_total{reason="occurred_at"}[10m])',
+    "OtlpManagerKeyMissing": 'increase(otlp_dropped_total{reason="manager_key_id"}[10m])',
+}
+"""What the receiver's contract wants watched, over which time (T11)."""
 
 
 def alerts() -> dict[str, dict[str, Any]]:
@@ -101,7 +111,7 @@ def test_every_alert_has_a_runbook_page_that_says_what_to_do_and_what_not() -> N
         for section in SECTIONS:
             assert section in text, f"{name}: {section}"
         for other in ALERT.findall(text):
-            assert other in alerts() or other == "PostgreSQL", f"{name} names the alert {other}, which does not exist"
+            assert other in alerts() or other in NO_ALERTS, f"{name} names the alert {other}, which does not exist"
 
 
 @pytest.mark.spec("O33")
@@ -121,6 +131,25 @@ def test_rules_and_pages_use_metrics_that_exist() -> None:
 @pytest.mark.parametrize("subject", SUBJECTS, ids=list(SUBJECTS.values()))
 def test_there_is_an_alert_for(subject: str) -> None:
     assert any(subject in rule["expr"] for rule in alerts().values())
+
+
+@pytest.mark.spec("T11")
+@pytest.mark.parametrize("name", CONTRACT)
+def test_the_rules_of_the_receivers_contract_are_there(name: str) -> None:
+    assert CONTRACT[name] in alerts()[name]["expr"]
+
+
+@pytest.mark.spec("T11")
+@pytest.mark.parametrize("subject", ["otlp_refused_bodies_total", "otlp_conflicts_total", "otlp_unavailable_total"])
+def test_there_is_an_alert_for_what_the_receiver_does_not_store(subject: str) -> None:
+    assert any(subject in rule["expr"] for rule in alerts().values())
+
+
+@pytest.mark.spec("T11")
+def test_every_reason_to_drop_a_record_raises_an_alert() -> None:
+    named = {reason for reason in REASONS["otlp_dropped_total"] if f'{{reason="{reason}"}}' in str(alerts())}
+    left_out = re.findall(r'reason!~"([^"]+)"', alerts()["OtlpRecordsDropped"]["expr"])
+    assert set(left_out[0].split("|")) == named == {"occurred_at", "manager_key_id"}
 
 
 @pytest.mark.spec("O33")

@@ -6,3 +6,4 @@ PRODUCERS = tuple((owner.name, owner.read_alias) for owner in producers())
 """Name and read alias of every database that holds an outbox."""
 CORE = ("core", owner_named("core").read_alias)
 BILLING = ("billing", owner_named("billing").read_alias)
+METERING = ("metering", owner_named("metering").read_alias)

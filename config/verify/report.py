@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from config.verify import admission, attempts, deliveries, ledger, projection, receipts
+from config.verify import admission, attempts, deliveries, ledger, projection, receipts, tokens
 from config.verify.check import Check, Tally
 from config.verify.totals import totals
 
@@ -15,6 +15,7 @@ CHECKS: tuple[Check, ...] = (
     *projection.CHECKS,
     *ledger.CHECKS,
     *admission.CHECKS,
+    *tokens.CHECKS,
 )
 """Every invariant that can be proven from the databases, in the order of the report."""
 

@@ -288,6 +288,30 @@ BROKEN: list[tuple[str, str, str, str]] = [
         "billing",
         "UPDATE billing_reservations SET admission_refusal_digest = repeat('0', 64) WHERE state = 'released'",
     ),
+    (
+        "token_audit",
+        "a token whose state no audit entry tells",
+        "metering",
+        "UPDATE otlp_tokens SET state = 'unsettled', handed_over_at = NULL WHERE state = 'primary'",
+    ),
+    (
+        "token_audit",
+        "a revoked token that is accepted again",
+        "metering",
+        "UPDATE otlp_tokens SET state = 'superseded', revoked_at = NULL WHERE state = 'revoked'",
+    ),
+    (
+        "token_audit",
+        "an administrator's token nobody minted",
+        "metering",
+        "UPDATE administrator_tokens SET token_id = '00000000-0000-7000-8000-000000000001'",
+    ),
+    (
+        "token_audit",
+        "an audit entry that is gone",
+        "metering",
+        "DELETE FROM admin_audit_entries WHERE action = 'token_superseded'",
+    ),
 ]
 
 BEHIND_A_CONSTRAINT: list[tuple[str, str, str, str, str, str]] = [

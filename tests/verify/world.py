@@ -8,6 +8,13 @@ from django.db import connections, transaction
 
 from billing.finalization.sweep import sweep_admissions
 from config.owners import owner_named
+from metering.clusters.administrators import grant, mint
+from metering.clusters.audit import Actor
+from metering.clusters.clusters import create_cluster
+from metering.clusters.models import Mode
+from metering.clusters.revoke import revoke
+from metering.clusters.rotate import rotate
+from metering.clusters.secret_store import FileStore
 from outbox.append import Event, append_many
 from outbox.claim import Claimer
 from outbox.dispatch import Dispatcher
@@ -52,6 +59,17 @@ def build() -> None:
     append(*admission("expired"))
     claim_and_vanish()
     append(*admission("pending"))
+    tokens()
+
+
+def tokens() -> None:
+    """A cluster's token that was superseded and revoked, its primary one, and an administrator's."""
+    actor = Actor(name="alice", through="session")
+    create_cluster(cluster_id=7, name="seven", mode=Mode.GATEWAY, actor=actor)
+    first, _ = (rotate(cluster_id=7, actor=actor, store=FileStore()) for _ in range(2))
+    revoke(cluster_id=7, token_id=first.token_id, actor=actor)
+    grant(name="robot", actor=actor)
+    mint(name="robot", life=timedelta(days=1), actor=actor)
 
 
 def hold(account: str) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import orjson
-from google.rpc.code_pb2 import Code
-from google.rpc.status_pb2 import Status
+from google.rpc.code_pb2 import Code  # type: ignore[import-untyped]  # it ships no types
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # as above
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
 from metering.otlp.decode import Summary

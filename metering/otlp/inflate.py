@@ -26,15 +26,16 @@ def inflate(body: bytes, *, most: int, at_large: Callable[[], object] = lambda: 
         members += 1
         if members > MAX_MEMBERS:
             raise TooLarge(f"The body holds more than {MAX_MEMBERS} gzip members.")
-        member = zlib.decompressobj(GZIP)
-        while not member.eof:
+        member, ended = zlib.decompressobj(GZIP), False
+        while not ended:
             fed = body[position : position + FEED]
             try:
                 part = member.decompress(fed, STEP)
             except zlib.error as error:
                 raise Malformed(f"The body is no valid gzip: {error}.") from None
-            position += len(fed) - len(member.unused_data if member.eof else member.unconsumed_tail)
-            if not part and not fed and not member.eof:
+            ended = member.eof
+            position += len(fed) - len(member.unused_data if ended else member.unconsumed_tail)
+            if not (part or fed or ended):
                 raise Malformed("The gzip body is cut off.")
             size += len(part)
             if size > most:

@@ -26,7 +26,7 @@ STORED: Final = frozenset(
 )
 _KINDS: Final = {kind.value: kind for kind in Kind}
 _ORDER: Final = {wanted: place for place, wanted in enumerate(PRECEDENCE)}
-_EVENT_TYPE: Final = Column(Field.EVENT_TYPE, Shape.TEXT, required=False)
+EVENT_TYPE: Final = Column(Field.EVENT_TYPE, Shape.TEXT, required=False)
 NANOS_PER_MICRO: Final = 1000
 
 
@@ -119,7 +119,7 @@ def occurred_at(record: LogRecord) -> int | None:
 
 def _kind(own: Given, resource: Given, disagreements: Disagreements) -> Kind:
     try:
-        name = _either(_EVENT_TYPE, own, resource, disagreements)
+        name = _either(EVENT_TYPE, own, resource, disagreements)
     except Invalid:
         name = ""
     kind = Kind.LLM_BILLING if name is None else _KINDS.get(str(name))

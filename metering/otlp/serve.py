@@ -22,14 +22,14 @@ HUNG_SECONDS = 60
 """An event loop that was silent for so long is dead."""
 
 
-class PlainLogger(Logger):
+class PlainLogger(Logger):  # type: ignore[misc]  # the library is untyped
     """gunicorn's log goes where every other goes."""
 
     def setup(self, cfg: Any) -> None:
         self.error_log.propagate = True
 
 
-class ReceiverWorker(UvicornWorker):
+class ReceiverWorker(UvicornWorker):  # type: ignore[misc]  # the library is untyped
     """A process that answers; its peers are the peers themselves, never what a header says."""
 
     CONFIG_KWARGS = {
@@ -49,7 +49,7 @@ class ReceiverWorker(UvicornWorker):
         logging.getLogger("uvicorn.error").propagate = True
 
 
-class Processes(BaseApplication):
+class Processes(BaseApplication):  # type: ignore[misc]  # the library is untyped
     """The parent, which answers nothing itself."""
 
     def load_config(self) -> None:

@@ -59,17 +59,17 @@ def _parts(body: bytes, position: int, end: int, wanted: int) -> Iterator[tuple[
     """Where each length-delimited field `wanted` of the message at `position` begins and ends; others are skipped."""
     while position < end:
         tag, position = _varint(body, position, end)
-        kind = tag & 7
+        kind, number = tag & 7, tag >> 3
+        if not number or (number == wanted and kind != BYTES):
+            raise Malformed("A field has another number or wire type than it may have.")
         if kind == BYTES:
             length, position = _varint(body, position, end)
             stop = position + length
             if stop > end:
                 raise Malformed("A field is longer than its message.")
-            if tag >> 3 == wanted:
+            if number == wanted:
                 yield position, stop
             position = stop
-        elif tag >> 3 == wanted or not tag >> 3:
-            raise Malformed("A field has another wire type than its number.")
         elif kind == VARINT:
             _, position = _varint(body, position, end)
         elif kind in {FIXED64, FIXED32}:

@@ -56,7 +56,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS {staged} ({staged_columns}, occurred_at tim
         insert=f"""
 WITH stored AS (
     INSERT INTO {table} ({names}, occurred_at, cluster_id, source_mode)
-    SELECT {names}, occurred_at, %(cluster)s, %(mode)s FROM {staged} ORDER BY event_id COLLATE "C", occurred_at, ctid
+    SELECT {names}, occurred_at, %(cluster)s, %(mode)s FROM {staged} ORDER BY occurred_at, event_id COLLATE "C", ctid
     ON CONFLICT (event_id, occurred_at) DO NOTHING
     RETURNING occurred_at
 )
@@ -81,7 +81,7 @@ WITH clashes AS (
            standing_occurred_at, fields, arrived, arrived_sha256, arrivals)
     SELECT '{kind.value}', reason, event_id, occurred_at, %(cluster)s, standing_cluster_id, occurred_at, fields,
            arrived, encode(sha256(convert_to(arrived, 'UTF8')), 'hex'), arrivals
-      FROM clashes ORDER BY event_id, occurred_at
+      FROM clashes ORDER BY occurred_at, event_id
     ON CONFLICT (event_id, occurred_at, kind, reason, arrived_sha256)
     DO UPDATE SET arrivals = c.arrivals + excluded.arrivals, last_at = now()
 )

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
+from weakref import WeakSet
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connections, transaction
+from psycopg import Connection
 
 from config.owners import owner_named
 from metering.otlp import days
@@ -26,6 +29,9 @@ from outbox.raw import Cursor, raw_cursor
 from outbox.steps import reach
 
 ALIAS = owner_named("telemetry").alias
+
+_prepared: "WeakSet[Connection[Any]]" = WeakSet()
+"""Sessions that have their staging tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ def store(pieces: Iterable[Piece], *, cluster_id: str, mode: str, summary: Summa
     nothing of the request is stored.
     """
     outcome = Outcome()
+    _make_staging()
     with transaction.atomic(using=ALIAS), raw_cursor(ALIAS) as cursor:
         staged = _stage(cursor, pieces)
         windows: list[tuple[Kind, datetime]] = []
@@ -75,6 +82,20 @@ def store(pieces: Iterable[Piece], *, cluster_id: str, mode: str, summary: Summa
     return outcome
 
 
+def _make_staging() -> None:
+    """Make the staging tables of this session, once; behind a transaction-mode pooler every transaction does it."""
+    with raw_cursor(ALIAS) as cursor:
+        session = cursor.connection
+        if session not in _prepared and not _is_pooled():
+            for kind in Kind:
+                cursor.execute(STATEMENTS[kind].make_staging)
+            _prepared.add(session)
+
+
+def _is_pooled() -> bool:
+    return bool(connections[ALIAS].settings_dict["DISABLE_SERVER_SIDE_CURSORS"])
+
+
 def _stage(cursor: Cursor, pieces: Iterable[Piece]) -> dict[Kind, Counter[int]]:
     """Copy every row; how many of each kind there are on each day, counted from 2000."""
     staged: dict[Kind, Counter[int]] = {}
@@ -82,7 +103,8 @@ def _stage(cursor: Cursor, pieces: Iterable[Piece]) -> dict[Kind, Counter[int]]:
         for kind, rows in piece.rows.items():
             if rows:
                 if kind not in staged:
-                    cursor.execute(STATEMENTS[kind].make_staging)
+                    if _is_pooled():
+                        cursor.execute(STATEMENTS[kind].make_staging)
                     staged[kind] = Counter()
                 _copy(cursor, kind, rows)
                 staged[kind].update(row[-1] // DAY for row in rows)

@@ -1,7 +1,8 @@
 """The two event tables of record, keyed by (event_id, occurred_at) without any window, and append-only (T5, T6).
 
 Both are hypertables where TimescaleDB is installed in the database, else range partitions by UTC day. The same
-statements serve both.
+statements serve both. The index of the key is ordered by time, so that new rows go to its end instead of all over it;
+`EventIdentity` finds the time of an event id.
 """
 
 from django.contrib.postgres.functions import TransactionNow
@@ -38,7 +39,7 @@ def not_empty(*names: str) -> Q:
 class Event(models.Model):
     """What both kinds share."""
 
-    pk = models.CompositePrimaryKey("event_id", "occurred_at")
+    pk = models.CompositePrimaryKey("occurred_at", "event_id")
     event_id = models.CharField(max_length=MAX_TEXT, db_collation="C")
     occurred_at = models.DateTimeField(help_text="When it happened, as its producer froze it, cut to microseconds.")
     cluster_id = models.CharField(max_length=19, db_collation="C", help_text="From the token, never from the record.")
@@ -101,7 +102,6 @@ class LlmBillingEvent(Event):
             ),
         ]
         indexes = [
-            models.Index(name="llm_billing_by_time", fields=["occurred_at", "event_id"]),
             models.Index(name="llm_billing_of_cluster", fields=["cluster_id", "occurred_at"]),
             BrinIndex(name="llm_billing_by_receipt", fields=["received_at"], pages_per_range=16),
         ]
@@ -137,7 +137,6 @@ class ResourceUtilizationEvent(Event):
             ),
         ]
         indexes = [
-            models.Index(name="resource_by_time", fields=["occurred_at", "event_id"]),
             models.Index(name="resource_of_cluster", fields=["cluster_id", "occurred_at"]),
             BrinIndex(name="resource_by_receipt", fields=["received_at"], pages_per_range=16),
         ]

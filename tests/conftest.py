@@ -116,8 +116,12 @@ def empty_tables(owner: Owner) -> None:
 
 
 def _with_referencing(touched: set[str], cursor: Any) -> list[str]:
-    """The touched tables and all that refer to them: TRUNCATE wants both named together."""
-    cursor.execute("SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'")
+    """The touched tables, all that refer to them, and their partitions: TRUNCATE takes them together."""
+    cursor.execute(
+        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f' UNION ALL"
+        " SELECT inhrelid::regclass::text, inhparent::regclass::text FROM pg_inherits"
+        " JOIN pg_class ON oid = inhrelid AND relkind IN ('r', 'p')"
+    )
     references = [(child.strip('"'), parent.strip('"')) for child, parent in cursor.fetchall()]
     while more := {child for child, parent in references if parent in touched} - touched:
         touched |= more

@@ -17,7 +17,7 @@ MAX_PRICES = 10_000
 """Prices in one book: it is read whole."""
 
 PriceBookName = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-AppliesTo = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+AppliesTo = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
 """One thing that a dimension measures and that may have a price of its own: a model, a type of resource."""
 
 

@@ -80,11 +80,8 @@ def _take() -> list[_Taken]:
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(statements.TAKE, {"again": settings.CONSUMPTION_ASK_AGAIN_AFTER, "page": MAX_BATCH})
         names = [column.name for column in cursor.description or ()]
-        return [_taken(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
-
-
-def _taken(row: Mapping[str, Any]) -> _Taken:
-    return _Taken(row["consumption_charge_id"], charge_of(row))
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return [_Taken(row["consumption_charge_id"], charge_of(row)) for row in rows]
 
 
 def charge_of(row: Mapping[str, Any]) -> TelemetryCharge:

@@ -28,9 +28,8 @@ MAX_BATCH = 200
 MAX_DIMENSIONS = 8
 
 EventKind = Literal["llm_billing", "resource_utilization"]
-OrganizationId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
-AppliesTo = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-"""The model, or the type of resource."""
+Name = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
+"""Whatever an event may say: an organisation, a model, a type of resource."""
 Quantity = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,24}$")]
 """A positive whole number of units in decimal digits, for a sum may exceed JSON numbers. What is zero is left out."""
 Generation = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
@@ -76,8 +75,9 @@ class TelemetryCharge(ContentAddressed, own="telemetry_charge", version="1"):
     cluster_id: Identifier
     window_start: Timestamp
     window_end: Timestamp
-    organization_id: OrganizationId
-    applies_to: AppliesTo
+    organization_id: Name
+    applies_to: Name
+    """The model, or the type of resource."""
     generation: Generation
     quantities: UsedQuantities
 

@@ -54,7 +54,7 @@ def test_the_price_of_one_model_goes_before_the_price_of_all() -> None:
     used, prices = [("llm.input_tokens", 10), ("llm.output_tokens", 1)], Prices.of(found)
     assert quote(used, prices=prices, applies_to="large-1") == 10 * 2_000_000 + 600_000
     assert quote(used, prices=prices, applies_to="small-1") == quote(used, prices=prices) == 10 * 150_000 + 600_000
-    for twice in ([dear, dear], [{**dear, "appliesTo": ""}], [{**dear, "appliesTo": "a\nb"}]):
+    for twice in ([dear, dear], [{**dear, "appliesTo": ""}], [{**dear, "appliesTo": "a\0b"}]):
         with pytest.raises(PriceBookInvalid):
             read_price_book(book(prices=twice))
 

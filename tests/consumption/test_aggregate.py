@@ -70,7 +70,7 @@ def test_what_a_gateway_states_as_organisation_decides_nothing() -> None:
 
 @pytest.mark.spec("T13")
 def test_events_of_a_cluster_are_summed_up_by_their_own_organisation_namespace_robot_and_cr() -> None:
-    own = {"organization_id": "org-1", "manager_key_id": None}
+    own: dict[str, Any] = {"organization_id": "org-1", "manager_key_id": None}
     receive(
         llm(**own, robot_id="r1", cr_name="c1"), llm(**own, robot_id="r1", cr_name="c1"), llm(**own, robot_id="r2"),
         llm(**{**own, "organization_id": None}), llm(**{**own, "manager_key_id": "101"}),

@@ -69,7 +69,7 @@ class ConsumptionWindow(models.Model):
                 declare=[("span", "interval")],
                 func=f"""
                     SELECT make_interval(secs => l.seconds) INTO span FROM public.consumption_window_length l;
-                    IF (NEW.window_end = NEW.window_start + span
+                    IF (isfinite(NEW.window_start) AND NEW.window_end = NEW.window_start + span
                         AND date_bin(span, NEW.window_start, timestamptz 'epoch') = NEW.window_start) IS NOT TRUE THEN
                         {refusal("consumption_window_length", "A window has the one length, and begins at a multiple.")}
                     END IF;

@@ -10,7 +10,9 @@ from tests.bench import ground, table
 from tests.bench.size import FULL, QUICK, Size
 
 PARTS = ("drain", "peers", "append", "latency", "claim", "memory", "guards", "admin")
-ON_DEMAND = ("profile",)
+ON_DEMAND = ("telemetry", "profile")
+"""`telemetry` is measured by `make bench-otlp`."""
+MODULES = {"telemetry": "tests.bench.telemetry.measure"}
 
 
 def main() -> None:
@@ -33,7 +35,7 @@ def main() -> None:
         for name in chosen.parts or PARTS:
             print(f"{name} …", flush=True)
             try:
-                lines += import_module(f"tests.bench.{name}").measure(size)
+                lines += import_module(MODULES.get(name, f"tests.bench.{name}")).measure(size)
             except (RuntimeError, psycopg.Error) as error:  # the other parts are still worth measuring
                 lines.append(table.Line(name, "failed", None, "", note=str(error).partition("\n")[0]))
         from config.embedded import state_dir

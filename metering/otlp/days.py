@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 
-from django.db import IntegrityError
+from psycopg.errors import CheckViolation
 
 from config.owners import owner_named
 from metering.otlp.fields import Kind
@@ -17,8 +17,6 @@ from metering.otlp.times import DAY, day, micros
 from outbox.raw import Cursor, raw_cursor
 
 ALIAS = owner_named("telemetry").alias
-NO_PARTITION = "23514"
-"""SQLSTATE of a row that no partition takes. A violated CHECK has it too, but names its constraint."""
 ALWAYS = -(2**62)
 """Before every time that a record can hold."""
 
@@ -80,14 +78,10 @@ def check_retained(kind: Kind, numbers: Iterable[int], retained_from: datetime |
 
 @contextmanager
 def missing_is_gone() -> Iterator[None]:
-    """A missing partition, which was ensured or known a moment ago, means that its day went."""
+    """Around an insert by psycopg: no partition takes a row whose day was known or ensured, so its day went."""
     try:
         yield
-    except IntegrityError as error:
-        diag = getattr(error.__cause__, "diag", None)
-        if (
-            getattr(error.__cause__, "sqlstate", None) == NO_PARTITION
-            and getattr(diag, "constraint_name", None) is None
-        ):
+    except CheckViolation as error:
+        if error.diag.constraint_name is None:
             raise Gone from error
         raise

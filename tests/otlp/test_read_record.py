@@ -119,8 +119,8 @@ ACCEPTED_COUNTS: list[tuple[Any, int]] = [
 ]  # fmt: skip
 REFUSED_COUNTS: list[Any] = [
     -1, MAX_COUNT + 1, 2**63 - 1, -(2**63), 0.5, -1.0, 1e308, float(2**53), math.nan, math.inf, -math.inf,
-    "-1", "+1", "1.0", "1e3", "12x", " 12", "\u0663", str(2**63 - 1), "9" * 40, NUL, True, False, b"12", [12], {"v": 12},
-    [], {},
+    "-1", "+1", "1.0", "1e3", "12x", " 12", "\u0663", str(2**63 - 1), "9" * 40, NUL, True, False, b"12", [12],
+    {"v": 12}, [], {},
 ]  # fmt: skip
 
 
@@ -299,7 +299,8 @@ def test_a_time_outside_of_what_is_kept_or_can_have_happened_drops_the_record() 
     bounds = rules(earliest=micros(NOON), latest=micros(NOON + timedelta(hours=1)))
     micro, hour = timedelta(microseconds=1), timedelta(hours=1)
     for at, kept in (
-        (NOON - micro, False), (NOON, True), (NOON + hour, True), (NOON + hour + micro, False), (2**63, False), (2**64 - 1, False), (1, False),
+        (NOON - micro, False), (NOON, True), (NOON + hour, True), (NOON + hour + micro, False),
+        (2**63, False), (2**64 - 1, False), (1, False),
     ):  # fmt: skip
         for make in (llm, sample):
             assert isinstance(fate(make(at=at), held_to=bounds), dict) is kept, at
@@ -307,8 +308,9 @@ def test_a_time_outside_of_what_is_kept_or_can_have_happened_drops_the_record() 
 
 @pytest.mark.trap("T5")
 def test_one_bad_record_of_each_kind_costs_only_itself() -> None:
-    bad = [llm(at=None), llm(prompt_tokens=-1), llm(event_id=NUL), sample(utilization=math.nan), record({}),
-           llm(event_type="x"), llm(manager_key_id=ABSENT), sample(tenant_name=""), llm(provider={"a": NUL})]  # fmt: skip
+    bad = [llm(at=None), llm(prompt_tokens=-1), llm(NUL), sample(utilization=math.nan), record({}),
+           llm(event_type="x"), llm(manager_key_id=ABSENT), sample(tenant_name=""),
+           llm(provider={"a": NUL})]  # fmt: skip
     good = [llm(f"good-{number}") for number in range(len(bad))]
     events, summary = read([item for pair in zip(good, bad, strict=True) for item in pair])
     assert [event["event_id"] for event in events] == [f"good-{number}" for number in range(len(good))]

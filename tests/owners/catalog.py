@@ -10,6 +10,7 @@ SNAPSHOT = """
 SELECT 'table', c.relname, c.relkind::text, coalesce(c.relacl::text, ''), coalesce(c.reloptions::text, ''),
        pg_get_userbyid(c.relowner)
   FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S', 'v')
+   AND NOT c.relispartition
 UNION ALL
 SELECT 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), coalesce(a.attacl::text, ''),
        coalesce(pg_get_expr(d.adbin, d.adrelid), '') || a.attnotnull::text || a.attgenerated::text

@@ -23,6 +23,8 @@ SESSION_READS = {
     "auth_user", "django_session", "django_content_type", "auth_permission", "auth_group", "auth_user_groups",
     "auth_group_permissions", "auth_user_user_permissions", "django_admin_log",
 }  # fmt: skip
+TABLES = "c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+"""A partition is reached through its table, whose grants and guards count; `tests/otlp` proves them for partitions."""
 Grants = set[tuple[str, str, str]]
 RunDjango = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -50,11 +52,13 @@ def declared_triggers(owner: Owner) -> set[tuple[str, str]]:
 @pytest.mark.trap("D23")
 @pytest.mark.parametrize("owner", OWNERS, ids=OWNER_IDS)
 def test_exactly_the_declared_tables_triggers_and_functions_are_there(owner: Owner, database: None) -> None:
-    tables = names(owner, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'")
+    tables = names(owner, f"SELECT relname FROM pg_class c WHERE {TABLES}")
     expected = {(model._meta.db_table,) for model in models_of(owner)}
     assert tables == expected | ({("django_migrations",)} if expected else set())
     triggers = names(
-        owner, "SELECT relname, tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE NOT tgisinternal"
+        owner,
+        "SELECT relname, tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid"
+        " WHERE NOT tgisinternal AND NOT relispartition",
     )
     assert triggers == declared_triggers(owner)
     functions = {
@@ -132,14 +136,14 @@ TABLE_GRANTS = f"""
 SELECT r.rolname, c.relname, p.privilege
   FROM {ROLES} CROSS JOIN pg_class c
  CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) p (privilege)
- WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND r.rolname <> pg_get_userbyid(c.relowner)
+ WHERE {TABLES} AND r.rolname <> pg_get_userbyid(c.relowner)
    AND has_table_privilege(r.rolname, c.oid, p.privilege)
 """
 COLUMN_GRANTS = f"""
 SELECT r.rolname, c.relname || '.' || a.attname, p.privilege
   FROM {ROLES} CROSS JOIN pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
  CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) p (privilege)
- WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND r.rolname <> pg_get_userbyid(c.relowner)
+ WHERE {TABLES} AND r.rolname <> pg_get_userbyid(c.relowner)
    AND has_column_privilege(r.rolname, c.oid, a.attnum, p.privilege)
    AND NOT has_table_privilege(r.rolname, c.oid, p.privilege)
 """
@@ -166,6 +170,9 @@ def test_every_role_has_exactly_the_grants_that_the_models_declare(owner: Owner,
     assert names(owner, TABLE_GRANTS) == expected_table_grants(owner)
     assert names(owner, COLUMN_GRANTS) == expected_column_grants(owner)
     functions = {(owner.role_name(Role.READ), "session_ages", "EXECUTE")}
+    for model in models_of(owner):
+        declared = getattr(model, "owner_may_execute", ())
+        functions |= {(owner.role_name(Role.OWNER), name.partition("(")[0], "EXECUTE") for name in declared}
     if owner.produces:
         functions.add((owner.role_name(Role.DISPATCH), "outbox_publish", "EXECUTE"))
         readers = [role for role in owner.roles if role is not Role.SCHEMA]
@@ -176,6 +183,7 @@ def test_every_role_has_exactly_the_grants_that_the_models_declare(owner: Owner,
         *((role, "database", "CONNECT") for role in roles),
         *((role, "schema", "USAGE") for role in roles),
         (owner.role_name(Role.SCHEMA), "schema", "CREATE"),
+        *([(owner.role_name(Role.OWNER), "database", "TEMP")] if owner.stages_rows else []),
     }
 
 

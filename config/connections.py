@@ -17,11 +17,15 @@ class Processes:
     web: int
     worker: int
     machines: int
+    receiver: int = 0
+    receiver_threads: int = 0
 
     @classmethod
     def configured(cls) -> "Processes":
-        """`WEB_PROCESSES` and `WORKER_PROCESSES` as the Procfile reads them, times `MACHINES`."""
+        """The processes of the Procfile, times `MACHINES`."""
         return cls(
+            receiver=environment.integer("OTLP_PROCESSES", 2, low=1, high=256),
+            receiver_threads=environment.integer("OTLP_THREADS", 2, low=1, high=32),
             web=environment.integer("WEB_PROCESSES", 1, low=1, high=1000),
             worker=environment.integer("WORKER_PROCESSES", 2, low=1, high=1000),
             machines=environment.integer("MACHINES", 1, low=1, high=1000),
@@ -32,11 +36,18 @@ def most(owner: Owner, processes: Processes) -> dict[Role, int]:
     """The largest number of sessions per role.
 
     A worker process holds one session as the owner (consumers, sweeps), and as the dispatcher one for the loop and one
-    for the heartbeat. A web process reads for pages and, beside that, for a scrape or a health check. One command per
-    role may run at the same time.
+    for the heartbeat. A web process reads for pages and, beside that, for a scrape or a health check. A process of the
+    telemetry receiver stores in several threads, asks metering for tokens in two more, and looks at both for a health
+    check. One command per role may run at the same time.
     """
     web, worker = processes.web * processes.machines, processes.worker * processes.machines
     needs = {Role.SCHEMA: 0, Role.OWNER: web + worker, Role.DISPATCH: 2 * worker, Role.READ: 2 * web, Role.SESSION: web}
+    receiver = processes.receiver * processes.machines
+    if owner.name == "telemetry":
+        needs[Role.OWNER] += receiver * processes.receiver_threads
+        needs[Role.READ] += receiver
+    elif owner.name == "metering":
+        needs[Role.READ] += 3 * receiver
     return {role: needs[role] + 1 for role in owner.roles}
 
 

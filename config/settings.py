@@ -233,6 +233,16 @@ CELERY_BEAT_SCHEDULE["sweep-consumption"] = {
     "schedule": timedelta(seconds=CONSUMPTION_SWEEP_EVERY),
     "options": {"queue": owner_named("telemetry").queue, "expires": CONSUMPTION_SWEEP_EVERY * 4},
 }
+CELERY_BEAT_SCHEDULE["identify-telemetry-events"] = {
+    "task": "otlp.identify_events",
+    "schedule": timedelta(seconds=OTLP_IDENTITY_SCAN_EVERY),
+    "options": {"queue": owner_named("telemetry").queue, "expires": OTLP_IDENTITY_SCAN_EVERY * 4},
+}
+CELERY_BEAT_SCHEDULE["keep-telemetry-days"] = {
+    "task": "otlp.keep_days",
+    "schedule": timedelta(seconds=OTLP_DAYS_EVERY),
+    "options": {"queue": owner_named("telemetry").queue, "expires": OTLP_DAYS_EVERY * 4},
+}
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [

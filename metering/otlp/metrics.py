@@ -80,11 +80,15 @@ def ingested(count: int) -> None:
     _count("otlp_events_ingested_total", count)
 
 
-def stored(*, new: int, duplicates: int, conflicts: Mapping[str, int]) -> None:
-    """A transaction of the store committed; `conflicts` by `ConflictReason`."""
+def stored(*, new: int, duplicates: int) -> None:
+    """A transaction of the store committed."""
     _count("otlp_stored_total", new)
     _count("otlp_duplicates_total", duplicates)
-    for reason, count in conflicts.items():
+
+
+def conflicts(counts: Mapping[str, int]) -> None:
+    """Events were found to contradict what was stored before, by `ConflictReason`."""
+    for reason, count in counts.items():
         _count("otlp_conflicts_total", count, reason)
 
 

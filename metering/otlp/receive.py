@@ -107,7 +107,8 @@ def _tell(who: Authenticated, summary: Summary, outcome: Outcome | None) -> None
         clashes = Counter[str]()
         for clash in outcome.clashes:
             clashes[clash.reason] += clash.arrivals
-        metrics.stored(new=outcome.stored.total(), duplicates=outcome.duplicates.total(), conflicts=clashes)
+        metrics.stored(new=outcome.stored.total(), duplicates=outcome.duplicates.total())
+        metrics.conflicts(clashes)
         for clash in outcome.clashes[:CLASHES_LOGGED]:
             log.error(
                 "otlp_conflict",

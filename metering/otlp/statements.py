@@ -33,6 +33,14 @@ class Statements:
     conflicts: str
     """(cluster) → every staged event that the stored one of its key contradicts: (event id, reason, fields, arrivals).
     A contradiction that is known already is counted again."""
+    identify: str
+    """(low, high) Give every event id received from low until before high its time, unless it has one; the first
+    received of several times is the one."""
+    find_twins: str
+    """(low, high, window length) → events received then whose id stands under another time, now known as conflicts:
+    (event id, cluster, fields). Their windows are marked."""
+    first_received: str
+    """(low, high) → when the first event from low until before high was received."""
 
 
 def _statements(kind: Kind) -> Statements:
@@ -87,10 +95,68 @@ WITH clashes AS (
 )
 SELECT event_id, reason, fields, arrivals FROM clashes
 """,
+        identify=f"""
+INSERT INTO telemetry_event_identities (event_id, kind, occurred_at)
+SELECT DISTINCT ON (event_id) event_id, '{kind.value}', occurred_at
+  FROM {table} WHERE received_at >= %(low)s AND received_at < %(high)s
+ ORDER BY event_id, received_at, occurred_at
+ON CONFLICT (event_id, kind) DO NOTHING
+""",
+        find_twins=f"""
+WITH twins AS (
+    SELECT s.event_id, s.occurred_at, s.cluster_id, i.occurred_at AS standing_occurred_at,
+           coalesce(e.cluster_id, s.cluster_id) AS standing_cluster_id,
+           concat_ws(',', 'occurred_at', CASE WHEN e.cluster_id <> s.cluster_id THEN 'cluster_id' END,
+                     CASE WHEN e.event_id IS NOT NULL THEN concat_ws(',', {differing}) END) AS fields,
+           jsonb_build_object('cluster_id', s.cluster_id, 'occurred_at', s.occurred_at, {pairs})::text AS arrived
+      FROM {table} s
+      JOIN telemetry_event_identities i
+        ON i.event_id = s.event_id AND i.kind = '{kind.value}' AND i.occurred_at <> s.occurred_at
+      LEFT JOIN {table} e ON e.event_id = i.event_id AND e.occurred_at = i.occurred_at
+     WHERE s.received_at >= %(low)s AND s.received_at < %(high)s
+), kept AS (
+    INSERT INTO telemetry_conflicts (kind, reason, event_id, occurred_at, cluster_id, standing_cluster_id,
+           standing_occurred_at, fields, arrived, arrived_sha256)
+    SELECT '{kind.value}', 'two_times', event_id, occurred_at, cluster_id, standing_cluster_id, standing_occurred_at,
+           fields, arrived, encode(sha256(convert_to(arrived, 'UTF8')), 'hex')
+      FROM twins ORDER BY occurred_at, event_id
+    ON CONFLICT (event_id, occurred_at, kind, reason, arrived_sha256) DO NOTHING
+    RETURNING event_id, occurred_at, cluster_id, fields
+), marked AS (
+    INSERT INTO consumption_windows_dirty AS w (kind, cluster_id, window_start)
+    SELECT DISTINCT '{kind.value}', cluster_id, date_bin(%(window)s, occurred_at, timestamptz 'epoch') AS start
+      FROM kept ORDER BY cluster_id, start
+    ON CONFLICT (kind, cluster_id, window_start)
+    DO UPDATE SET marked_generation = w.marked_generation + 1, marked_at = now()
+)
+SELECT event_id, cluster_id, fields FROM kept
+""",
+        first_received=f"""
+SELECT min(received_at) FROM {table} WHERE received_at >= %(low)s AND received_at < %(high)s
+""",
     )
 
 
 STATEMENTS: dict[Kind, Statements] = {kind: _statements(kind) for kind in Kind}
+
+SCAN = """
+INSERT INTO telemetry_identity_scans (kind, scanned_until) VALUES (%s, timestamptz '2000-01-01 00:00+00')
+ON CONFLICT (kind) DO NOTHING
+"""
+TAKE_SCAN = "SELECT scanned_until FROM telemetry_identity_scans WHERE kind = %s FOR UPDATE SKIP LOCKED"
+MOVE_SCAN = "UPDATE telemetry_identity_scans SET scanned_until = %(high)s WHERE kind = %(kind)s"
+HORIZON = """
+SELECT least(clock_timestamp(), min(xact_start)) FROM pg_stat_activity
+ WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+"""
+"""An event carries the start of its transaction, so what was received before the oldest open one is complete."""
+
+EXPIRE_DAYS = "SELECT telemetry_expire_days(%s, %s, %s)"
+PURGE_IDENTITIES = """
+DELETE FROM telemetry_event_identities WHERE ctid = ANY (ARRAY(
+    SELECT i.ctid FROM telemetry_event_identities i JOIN telemetry_retention r ON r.kind = i.kind
+     WHERE i.kind = %(kind)s AND i.occurred_at < r.retained_from LIMIT %(most)s))
+"""
 
 ENSURE_DAYS = "SELECT telemetry_ensure_days(%s, %s::date[])"
 RETAINED = "SELECT kind, retained_from FROM telemetry_retention"

@@ -103,7 +103,7 @@ class LlmBillingEvent(Event):
         ]
         indexes = [
             models.Index(name="llm_billing_of_cluster", fields=["cluster_id", "occurred_at"]),
-            BrinIndex(name="llm_billing_by_receipt", fields=["received_at"], pages_per_range=16),
+            BrinIndex(name="llm_billing_by_receipt", fields=["received_at"], pages_per_range=16, autosummarize=True),
         ]
         triggers = append_only(name="llm_billing", message="A stored event never changes.")
 
@@ -138,6 +138,6 @@ class ResourceUtilizationEvent(Event):
         ]
         indexes = [
             models.Index(name="resource_of_cluster", fields=["cluster_id", "occurred_at"]),
-            BrinIndex(name="resource_by_receipt", fields=["received_at"], pages_per_range=16),
+            BrinIndex(name="resource_by_receipt", fields=["received_at"], pages_per_range=16, autosummarize=True),
         ]
         triggers = append_only(name="resource", message="A stored event never changes.")

@@ -23,7 +23,7 @@ class EventIdentity(models.Model):
         db_table = "telemetry_event_identities"
         verbose_name_plural = "event identities"
         constraints = [models.CheckConstraint(name="identity_kind_closed", condition=Q(kind__in=EventKind.values))]
-        indexes = [BrinIndex(name="identity_by_time", fields=["occurred_at"], pages_per_range=16)]
+        indexes = [BrinIndex(name="identity_by_time", fields=["occurred_at"], pages_per_range=16, autosummarize=True)]
         triggers = [
             refuse_when(
                 name="identity_kept",

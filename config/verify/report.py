@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from config.verify import admission, attempts, deliveries, ledger, projection, receipts, tokens
+from config.verify import admission, attempts, charges, deliveries, ledger, projection, receipts, telemetry, tokens
 from config.verify.check import Check, Tally
 from config.verify.totals import totals
 
@@ -16,6 +16,8 @@ CHECKS: tuple[Check, ...] = (
     *ledger.CHECKS,
     *admission.CHECKS,
     *tokens.CHECKS,
+    *telemetry.CHECKS,
+    *charges.CHECKS,
 )
 """Every invariant that can be proven from the databases, in the order of the report."""
 

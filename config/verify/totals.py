@@ -2,7 +2,7 @@
 
 from config.owners import consumers
 from config.verify.check import snapshots
-from config.verify.places import BILLING, CORE, PRODUCERS
+from config.verify.places import BILLING, CORE, PRODUCERS, TELEMETRY
 
 OF_PRODUCER = """
 SELECT (SELECT count(*) FROM outbox_events), (SELECT count(*) FROM outbox_events WHERE published_at IS NOT NULL),
@@ -39,6 +39,30 @@ SELECT count(*) FILTER (WHERE state = 'open'),
 """
 OF_BILLING_NAMES = ("open_reservations", "unconfirmed_reservations", "postings")
 
+OF_TELEMETRY = """
+SELECT (SELECT count(*) FROM llm_billing_events), (SELECT count(*) FROM resource_utilization_events),
+       (SELECT count(*) FROM telemetry_conflicts), (SELECT coalesce(sum(dropped), 0) FROM telemetry_drops),
+       (SELECT count(*) FROM consumption_windows_dirty WHERE marked_generation > cleared_generation),
+       count(*) FILTER (WHERE orphan_reason IS NOT NULL), coalesce(sum(events), 0), coalesce(sum(prompt_tokens), 0),
+       coalesce(sum(completion_tokens), 0),
+       (SELECT count(*) FROM consumption_charges WHERE state = 'posted'),
+       (SELECT count(*) FROM consumption_charges WHERE state IN ('due', 'refused', 'conflicting'))
+  FROM consumption_lines
+"""
+OF_TELEMETRY_NAMES = (
+    "llm_events",
+    "resource_events",
+    "conflicting_events",
+    "dropped_records",
+    "windows_to_sum_up",
+    "orphan_lines",
+    "consumed_events",
+    "consumed_prompt_tokens",
+    "consumed_completion_tokens",
+    "posted_charges",
+    "unposted_charges",
+)
+
 
 def totals() -> dict[str, int]:
     """Figures of all databases, each from a snapshot of its own: while work goes on they need not add up."""
@@ -52,5 +76,7 @@ def totals() -> dict[str, int]:
         found |= zip(OF_CORE_NAMES, map(int, core.one(OF_CORE)), strict=True)
     with snapshots(BILLING[1]) as (billing,):
         found |= zip(OF_BILLING_NAMES, map(int, billing.one(OF_BILLING)), strict=True)
+    with snapshots(TELEMETRY[1]) as (telemetry,):
+        found |= zip(OF_TELEMETRY_NAMES, map(int, telemetry.one(OF_TELEMETRY)), strict=True)
     found["deliveries"] = sum(found[name] for name in ("pending", "leased", "acknowledged", "quarantined"))
     return found

@@ -191,7 +191,14 @@ UPDATE consumption_charges
        standing_generation = NULL
  WHERE charge_id = %(charge)s AND state = 'conflicting'
 """
-REMARK = """
-UPDATE consumption_windows_dirty SET marked_generation = marked_generation + 1, marked_at = now()
- WHERE cluster_id = %(cluster)s AND window_start >= %(from)s AND window_start < %(to)s
+_EVENTS_OF = """
+SELECT '{kind}', cluster_id, date_bin(%(length)s, occurred_at, timestamptz 'epoch') FROM {table}
+ WHERE cluster_id = %(cluster)s AND occurred_at >= %(from)s AND occurred_at < %(to)s GROUP BY 1, 2, 3
+"""
+REMARK = f"""
+INSERT INTO consumption_windows_dirty AS d (kind, cluster_id, window_start)
+{_EVENTS_OF.format(kind="llm_billing", table="llm_billing_events")} UNION ALL
+{_EVENTS_OF.format(kind="resource_utilization", table="resource_utilization_events")} ORDER BY 1, 2, 3
+ON CONFLICT (kind, cluster_id, window_start)
+DO UPDATE SET marked_generation = d.marked_generation + 1, marked_at = now()
 """

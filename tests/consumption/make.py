@@ -59,6 +59,30 @@ def receive(*events: tuple[Kind, Row], cluster: str = "7", mode: str = "gateway"
     store([piece], cluster_id=cluster, mode=mode, summary=Summary())
 
 
+def contradicting(event: tuple[Kind, Row]) -> tuple[Kind, Row]:
+    """The same LLM event with one prompt token more."""
+    kind, row = event
+    place = [column.name for column in COLUMNS[kind]].index("prompt_tokens")
+    return kind, (*row[:place], row[place] + 1, *row[place + 1 :])
+
+
+EXCLUDE = """
+INSERT INTO telemetry_conflicts (kind, reason, event_id, occurred_at, cluster_id, standing_cluster_id,
+       standing_occurred_at, fields, arrived, arrived_sha256)
+SELECT 'llm_billing', 'two_times', event_id, occurred_at, cluster_id, cluster_id, occurred_at - interval '1 s',
+       'occurred_at', '{}', repeat('0', 64) FROM llm_billing_events WHERE event_id = %s
+"""
+REMARK = "UPDATE consumption_windows_dirty SET marked_generation = marked_generation + 1"
+
+
+def exclude(event_id: str) -> None:
+    """Find that this event's id stands under another time, as the receiver's scan does; every window is dirty."""
+    with connections["telemetry"].cursor() as cursor:
+        cursor.execute(EXCLUDE, [event_id])
+        assert cursor.rowcount == 1
+        cursor.execute(REMARK)
+
+
 def learn(**organizations: str) -> None:
     """Learn which organisation pays for which key: `learn(k101="org-1")`."""
     keys = [Key(name.removeprefix("k"), organization) for name, organization in organizations.items()]

@@ -19,6 +19,7 @@ from tests.consumption.make import (
     WINDOW,
     ask_now,
     charges,
+    exclude,
     learn,
     llm,
     receive,
@@ -68,32 +69,15 @@ def test_late_events_are_charged_as_differences_and_the_total_is_as_if_they_had_
     assert [int(delta) for delta in deltas] == [ONE_CALL, 2 * ONE_CALL, 4 * ONE_CALL]
 
 
-EXCLUDE = """
-INSERT INTO telemetry_conflicts (kind, reason, event_id, occurred_at, cluster_id, standing_cluster_id,
-       standing_occurred_at, fields, arrived, arrived_sha256)
-SELECT 'llm_billing', 'two_times', event_id, occurred_at, cluster_id, cluster_id, occurred_at - interval '1 s',
-       'occurred_at', '{}', repeat('0', 64) FROM llm_billing_events WHERE event_id = %s
-"""
-REMARK = "UPDATE consumption_windows_dirty SET marked_generation = marked_generation + 1"
-
-
-def excluded(event_id: str) -> None:
-    """The receiver found that the event id stands under another time."""
-    with connections["telemetry"].cursor() as cursor:
-        cursor.execute(EXCLUDE, [event_id])
-        assert cursor.rowcount == 1
-        cursor.execute(REMARK)
-
-
 @pytest.mark.spec("T13")
 def test_an_event_that_is_excluded_before_is_never_charged_and_one_excluded_after_is_given_back() -> None:
     account = payer()
     learn(k101="org-1", k102="org-1")
     receive(llm(event_id="a"), llm(event_id="b", prompt_tokens=1_000_000))
-    excluded("b")
+    exclude("b")
     swept()
     assert charged(account) == ONE_CALL
-    excluded("a")
+    exclude("a")
     assert swept().charges == {ChargeState.POSTED: 1}
     assert charged(account) == 0
     assert [int(row.delta_picos) for row in ChargeGeneration.objects.order_by("generation")] == [ONE_CALL, -ONE_CALL]

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from config.verify.report import CHECKS, verify
-from tests.verify.breakage import BEHIND_A_CONSTRAINT, BROKEN
+from tests.verify import breakage, breakage_of_telemetry
+from tests.verify.breakage import BEHIND_A_CONSTRAINT
 from tests.verify.tamper import tamper, undone, without_constraint
 
+BROKEN = [*breakage.BROKEN, *breakage_of_telemetry.BROKEN]
 pytestmark = [pytest.mark.usefixtures("legal_world")]
 
 

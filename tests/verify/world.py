@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connections, transaction
 
 from billing.finalization.sweep import sweep_admissions
+from billing.ledger.models import ChargeSource
 from config.owners import owner_named
 from metering.clusters.administrators import grant, mint
 from metering.clusters.audit import Actor
@@ -21,6 +22,7 @@ from outbox.dispatch import Dispatcher
 from outbox.members import Members
 from outbox.transport import ask
 from tests.billing.books import funded_account, standard_prices
+from tests.consumption import make as consumption
 from tests.outbox.make import admission, run_created, wallet_reserved
 from tests.upstream.requests import AT, request
 from tests.verify.tamper import tamper
@@ -60,6 +62,7 @@ def build() -> None:
     claim_and_vanish()
     append(*admission("pending"))
     tokens()
+    telemetry()
 
 
 def tokens() -> None:
@@ -70,6 +73,24 @@ def tokens() -> None:
     revoke(cluster_id=7, token_id=first.token_id, actor=actor)
     grant(name="robot", actor=actor)
     mint(name="robot", life=timedelta(days=1), actor=actor)
+
+
+def telemetry() -> None:
+    """Two clusters' events, some of them twice or contradicted; one window charged and corrected, one that is dirty; an
+    orphan, a refused charge, one that is not charged, and an event left out for standing under two times.
+    """
+    funded_account(tenant="org-telemetry", charge_source=ChargeSource.TELEMETRY)
+    consumption.learn(k101="org-telemetry", k102="org-1")
+    twice, contradicted, excluded = consumption.llm(), consumption.llm(), consumption.llm(event_id="twice")
+    others = (consumption.llm(manager_key_id="102"), consumption.llm(manager_key_id="404"))
+    consumption.receive(twice, contradicted, excluded, *others)
+    samples = [consumption.sample(organization_id="org-2") for _ in range(2)]
+    consumption.receive(*samples, mode="per_cluster", cluster="8")
+    consumption.swept()
+    consumption.receive(twice, consumption.contradicting(contradicted))
+    consumption.exclude("twice")
+    consumption.swept()
+    consumption.receive(consumption.llm(consumption.WINDOW + 2 * consumption.HOUR))
 
 
 def hold(account: str) -> None:

@@ -107,7 +107,7 @@ WITH twins AS (
     SELECT s.event_id, s.occurred_at, s.cluster_id, i.occurred_at AS standing_occurred_at,
            coalesce(e.cluster_id, s.cluster_id) AS standing_cluster_id,
            concat_ws(',', 'occurred_at', CASE WHEN e.cluster_id <> s.cluster_id THEN 'cluster_id' END,
-                     CASE WHEN e.event_id IS NOT NULL THEN concat_ws(',', {differing}) END) AS fields,
+                     CASE WHEN e.event_id IS NOT NULL THEN nullif(concat_ws(',', {differing}), '') END) AS fields,
            jsonb_build_object('cluster_id', s.cluster_id, 'occurred_at', s.occurred_at, {pairs})::text AS arrived
       FROM {table} s
       JOIN telemetry_event_identities i

@@ -118,3 +118,22 @@ def request(
 def body(records: Iterable[LogRecord], *, resource: Mapping[str, Any] | Sequence[tuple[str, Any]] = ()) -> bytes:
     """Its bytes."""
     return request(records, resource=resource).SerializeToString()
+
+
+def varint(number: int) -> bytes:
+    """A number as protobuf writes it."""
+    parts = bytearray()
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+def padded(encoded: bytes, size: int) -> bytes:
+    """A request made exactly this long by a field that nobody knows."""
+    missing = size - len(encoded)
+    for length in range(missing - 6, missing):
+        filler = b"\x7a" + varint(length) + bytes(length)
+        if len(filler) == missing:
+            return encoded + filler
+    raise ValueError(missing)

@@ -32,7 +32,7 @@ def rows(statement: str, values: Sequence[Any] = (), *, alias: str = "telemetry.
     """What a query finds through the read role."""
     with connections[alias].cursor() as cursor:
         cursor.execute(statement, list(values))
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def stored(table: str = "llm_billing_events") -> int:

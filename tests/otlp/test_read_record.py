@@ -18,7 +18,8 @@ WIDE = "\U0001f980" * MAX_TEXT
 
 
 def test_an_llm_event_is_read_field_by_field() -> None:
-    given = llm("e-1", cached_input_tokens=7, organization_id="o", robot_id="r", cr_name="c", **{"k8s.pod.uid": "u"})
+    pod: dict[str, Any] = {"k8s.pod.uid": "u"}
+    given = llm("e-1", cached_input_tokens=7, organization_id="o", robot_id="r", cr_name="c", **pod)
     assert fate(given) == {
         "event_type": "llm_billing",
         "event_id": "e-1",
@@ -84,7 +85,7 @@ def test_a_missing_required_field_drops_the_record_under_its_bare_name(make: Any
 
 @pytest.mark.spec("T5")
 def test_an_empty_optional_field_is_null() -> None:
-    empty = dict.fromkeys(("organization_id", "robot_id", "cr_name", "k8s.pod.uid"), "")
+    empty: dict[str, Any] = dict.fromkeys(("organization_id", "robot_id", "cr_name", "k8s.pod.uid"), "")
     found = fate(llm(**empty, cached_input_tokens=""))
     assert isinstance(found, dict)
     assert [found[name] for name in ("organization_id", "robot_id", "cr_name", "k8s_pod_uid")] == [None] * 4
@@ -106,7 +107,7 @@ def test_of_several_faults_the_first_in_the_order_of_the_contract_is_the_reason(
     assert [field.value for field in PRECEDENCE[:6]] == [
         "event_type", "event_id", "tenant_name", "namespace", "occurred_at", "manager_key_id",
     ]  # fmt: skip
-    everything = dict.fromkeys((name for name in LLM if name != "event_type"), ABSENT)
+    everything: dict[str, Any] = dict.fromkeys((name for name in LLM if name != "event_type"), ABSENT)
     assert fate(record({"provider": "p"}, at=None)) == "event_id"
     assert fate(llm("e", at=None, **everything)) == "tenant_name"
     assert fate(llm("e", at=None, **{**everything, "tenant_name": "t", "namespace": "n"})) == "occurred_at"

@@ -27,7 +27,8 @@ SELECT kind, cluster_id, window_start, marked_generation FROM consumption_window
 
 @pytest.mark.spec("T5", "T6")
 def test_every_column_of_both_kinds_arrives(telemetry: None) -> None:
-    put([llm("e", cached_input_tokens=3, organization_id="o", robot_id="r", cr_name="c", **{"k8s.pod.uid": "u"})])
+    pod: dict[str, Any] = {"k8s.pod.uid": "u"}
+    put([llm("e", cached_input_tokens=3, organization_id="o", robot_id="r", cr_name="c", **pod)])
     put([sample("s", pod_name="p", container_name="k")], gateway=False)
     assert rows(
         "SELECT event_id, occurred_at, cluster_id, source_mode, tenant_name, namespace, manager_key_id, model_name,"

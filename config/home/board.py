@@ -3,7 +3,7 @@
 An owner whose database gives no answer is shown as unavailable; the others are shown all the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,12 +13,12 @@ from django.db import connections
 from django.urls import reverse
 from django.utils import timezone
 
-from config.home.charts import Bar, Bars, Rates, rates
 from config.look import Seen, gather
 from config.owners import Owner, owner_named, producers
 from config.readonly_admin import State
+from config.readonly_admin.charts import Bar, Bars, Layer, Stack, stacked
 from operations.timelines.glance import OperationsGlance, operations_glance
-from outbox.admin.glance import BACKLOG_CAP, RATE_STEP, RATE_WINDOW, Glance, glance
+from outbox.admin.glance import BACKLOG_CAP, RATE_STEP, RATE_WINDOW, STEPS, Glance, glance
 
 PATIENCE_SECONDS = 2.0
 """How long the page waits for a database that gives no answer."""
@@ -37,7 +37,7 @@ class OwnerState:
     state: State
     glance: Glance | None
     problem: str | None
-    spark: Rates | None
+    spark: Stack | None
     oldest_age: float | None
     links: dict[str, str]
 
@@ -51,7 +51,8 @@ class Board:
     links: dict[str, str]
     backlog: Bars
     quarantine: Bars
-    rates: Rates
+    rates: Stack
+    delivered: int
     waiting: int
     capped: bool
     oldest_age: float | None
@@ -61,6 +62,11 @@ class Board:
     quarantined: int
     awaiting: int
     unavailable: tuple[str, ...]
+
+    @property
+    def began(self) -> str:
+        """The left end of the chart."""
+        return f"{self.window_minutes} min ago"
 
 
 def board(only: Owner | None = None) -> Board:
@@ -106,7 +112,8 @@ def board(only: Owner | None = None) -> Board:
             for state, found in glances
             for group in found.groups
         ),
-        rates=rates({state.name: (found.acknowledged, found.failed) for state, found in glances}, step=RATE_STEP),
+        rates=_rates({state.name: found for state, found in glances}),
+        delivered=sum(sum(found.acknowledged) for _, found in glances),
         waiting=sum(found.waiting for _, found in glances),
         capped=any(found.capped for _, found in glances),
         oldest_age=max(ages, default=None),
@@ -135,10 +142,20 @@ def _owner(owner: Owner, seen: Seen[Glance], now: datetime) -> OwnerState:
         state=_state(seen, now),
         glance=found,
         problem=seen.problem,
-        spark=rates({owner.name: (found.acknowledged, found.failed)}, step=RATE_STEP) if found else None,
+        spark=_rates({owner.name: found}) if found else None,
         oldest_age=max(age, 0.0) if age is not None else None,
         links={slug: reverse(f"{owner.name}:{slug}") for slug in ("events", "deliveries", "failures", "quarantine")},
     )
+
+
+def _rates(found: Mapping[str, Glance]) -> Stack:
+    """Acknowledged deliveries per owner and step, with failures of all owners on top."""
+    layers = [Layer(name, f"slot-{slot}", glance.acknowledged) for slot, (name, glance) in enumerate(found.items())]
+    failed = [sum(counts) for counts in zip(*(glance.failed for glance in found.values()), strict=True)]
+    if any(failed):
+        layers.append(Layer("failed", "slot-failed", failed))
+    seconds = RATE_STEP.total_seconds()
+    return stacked(layers, times=[f"in {seconds:.0f} s"] * (STEPS if found else 0), per=seconds)
 
 
 def _state(seen: Seen[Glance], now: datetime) -> State:

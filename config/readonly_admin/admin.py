@@ -83,6 +83,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
     """Whether what belongs to a row matters more than its fields."""
     headings: ClassVar[dict[str, str]] = {}
     """Shorter words for fields."""
+    is_part: ClassVar[bool] = False
+    """Whether the list is a part of its table, whose size then says nothing about it."""
     related: ClassVar[tuple[str, ...]] = ()
     """Relations that the list shows; they are joined, never fetched row by row."""
     actions = None
@@ -147,7 +149,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         text = request.GET.get("q", "").strip()
         if text and self.lookups:
             chosen["q"] = text
-            queryset = queryset.filter(self._exactly(text))
+            queryset = queryset.filter(self.exactly(text))
         page = keyset.page(queryset, order=order, cursor=request.GET.get("at", ""), size=PAGE_SIZE)
         self.prepare(page.rows)
         return self.answer(
@@ -156,7 +158,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
             {
                 "title": self.label,
                 "table": self.table(page.rows),
-                "count": keyset.count(queryset, whole_table=not chosen),
+                "count": keyset.count(queryset, whole_table=not chosen and not self.is_part),
                 "first_url": self.list_url(**chosen),
                 "at_first": not page.previous,
                 "previous_url": self.list_url(**chosen, at=page.previous) if page.previous else None,
@@ -243,14 +245,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         frame = {**self.admin_site.each_context(request), "section": section, "page": self}
         return render(request, template, {**frame, **context})
 
-    def _key_fields(self) -> "list[Field[Any, Any]]":
-        return [self.opts.get_field(name) for name in self.key] if self.key else list(self.opts.pk_fields)  # type: ignore[misc]  # keys are fields
-
-    def _ensure_may_view(self, request: HttpRequest) -> None:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-
-    def _exactly(self, text: str) -> Q:
+    def exactly(self, text: str) -> Q:
         """The condition that one of `lookups` is `text`: the UUID if it is one, else the text."""
         fields = {name: self._field(name) for name in self.lookups}
         try:
@@ -261,6 +256,13 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
         if not names:
             value, names = text, [name for name, field in fields.items() if not isinstance(field, UUIDField)]
         return Q(**{names[0]: value}) if names else Q(pk__in=[])
+
+    def _key_fields(self) -> "list[Field[Any, Any]]":
+        return [self.opts.get_field(name) for name in self.key] if self.key else list(self.opts.pk_fields)  # type: ignore[misc]  # keys are fields
+
+    def _ensure_may_view(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
 
     def _field(self, name: str) -> "Field[Any, Any] | None":
         try:

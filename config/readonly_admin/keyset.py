@@ -23,6 +23,14 @@ COUNT_CAP = 10_000
 """Rows that a list counts; beyond it the planner's estimate is shown."""
 
 
+ESTIMATE = """
+SELECT sum(greatest(reltuples, 0))::bigint FROM pg_class
+ WHERE relkind <> 'p'
+   AND oid = ANY (to_regclass(%s)::oid || ARRAY(SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%s)))
+"""
+"""The planner's idea of a table with all its partitions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Rows in list order, and the cursors of the pages beside it (None where there is none)."""
@@ -74,9 +82,8 @@ def count(queryset: QuerySet[Any], *, whole_table: bool) -> Count:
         return Count(0)
     with connections[queryset.db].cursor() as cursor:
         cursor.execute(
-            f"SELECT (SELECT count(*) FROM ({statement}) counted),"
-            " (SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s))",
-            [*parameters, queryset.model._meta.db_table],
+            f"SELECT (SELECT count(*) FROM ({statement}) counted), ({ESTIMATE})",
+            [*parameters, *[queryset.model._meta.db_table] * 2],
         )
         number, estimate = cursor.fetchone()
     if number <= COUNT_CAP:

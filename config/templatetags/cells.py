@@ -45,6 +45,14 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 100 else f"{value:,.1f}"  # noqa: PLR2004  (three digits are enough)
 
 
+def scale(value: float) -> str:
+    """A number beside the axis of a chart: `0.25`, `50`, `20k`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if value >= 10 * size:
+            return f"{value / size:g}{unit}"
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
 @singledispatch
 def draw(value: Any, now: datetime) -> str:
     return escape(value)
@@ -182,3 +190,4 @@ def _filter(function: Callable[[float], str]) -> None:
 
 _filter(duration)
 _filter(number)
+_filter(scale)

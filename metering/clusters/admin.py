@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 
 from config.readonly_admin import SECTIONS, Code, Filter, Link, Option, ReadOnlyAdmin, State, Table, state_of
@@ -43,13 +44,17 @@ class ClusterAdmin(ReadOnlyAdmin):
     about = "Clusters that send telemetry, and what is set for each beside what is set for all."
     order = ("cluster_id",)
     lookups = ("name",)
-    list_display = ("cluster_id", "name", "token_mode", "sink", "rate", "created_at")
-    fieldsets = (("Cluster", {"fields": ("name", "token_mode", "sink", "rate", "created_at")}),)
+    list_display = ("cluster_id", "name", "token_mode", "sink", "rate", "arrivals", "created_at")
+    fieldsets = (("Cluster", {"fields": ("name", "token_mode", "sink", "rate", "arrivals", "created_at")}),)
     headings = {"cluster_id": "Cluster", "token_mode": "Mode of its next token"}
 
     @admin.display(description="rate")
     def rate(self, row: Cluster) -> str | None:
         return f"{row.rate_per_second}/s, burst {row.rate_burst}" if row.rate_per_second else None
+
+    @admin.display(description="events")
+    def arrivals(self, row: Cluster) -> Link:
+        return Link("what it sent", reverse("telemetry:senders_row", args=[row.cluster_id]))
 
     def title_of(self, row: Cluster) -> str:
         return f"Cluster {row.cluster_id}, {row.name}"

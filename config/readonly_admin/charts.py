@@ -1,8 +1,7 @@
 """Geometry of the charts: numbers in, SVG coordinates out; the templates need neither scripts nor inline styles."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Self
 
 WIDTH = 100.0
@@ -55,7 +54,7 @@ def _width(value: float, longest: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One rectangle of the rate chart."""
+    """One rectangle of a stack."""
 
     x: float
     y: float
@@ -66,8 +65,17 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """What is stacked: its name, its colour (a class of operator.css), and one count per step, oldest first."""
+
+    name: str
+    slot: str
+    counts: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
-    """One owner in the legend. `slot` picks its colour."""
+    """One layer in the legend."""
 
     name: str
     slot: str
@@ -75,15 +83,14 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Stacked columns over time, newest at the right. `ceiling` is the top of the scale in deliveries per second."""
+class Stack:
+    """Stacked columns over time, newest at the right. `ceiling` is the top of the scale."""
 
     columns: tuple[Column, ...]
     series: tuple[Series, ...]
     ceiling: float
     middle: float
     total: int
-    failed: int
     width: int = CHART_WIDTH
     height: int = CHART_HEIGHT
 
@@ -92,31 +99,26 @@ class Rates:
         return self.height / 2
 
 
-def rates(owners: Mapping[str, tuple[Sequence[int], Sequence[int]]], *, step: timedelta) -> Rates:
-    """The chart of acknowledged deliveries per owner and step, with failures of all owners on top."""
-    seconds = step.total_seconds()
-    steps = max((len(acknowledged) for acknowledged, _ in owners.values()), default=0)
-    failed = [sum(failures[i] for _, failures in owners.values()) for i in range(steps)]
-    stacks = {f"slot-{slot}": (name, done) for slot, (name, (done, _)) in enumerate(owners.items())}
-    highest = max((sum(done[i] for _, done in stacks.values()) + failed[i] for i in range(steps)), default=0) / seconds
+def stacked(layers: Sequence[Layer], *, times: Sequence[str], per: float = 1.0) -> Stack:
+    """The chart of all layers, the first at the bottom; `times` names each step, and the scale counts by `per`."""
+    steps = len(times)
+    highest = max((sum(layer.counts[i] for layer in layers) for i in range(steps)), default=0) / per
     ceiling = _round_up(highest)
     columns = []
-    for i in range(steps):
+    for i, at in enumerate(times):
         top = float(CHART_HEIGHT)
-        for slot, name, count in [
-            *((s, n, done[i]) for s, (n, done) in stacks.items()),
-            ("slot-failed", "failed", failed[i]),
-        ]:
+        for layer in layers:
+            count = layer.counts[i]
             if not count:
                 continue
-            height = round(CHART_HEIGHT * count / seconds / ceiling, 2)
+            height = round(CHART_HEIGHT * count / per / ceiling, 2)
             top = round(top - height, 2)
             x, width = CHART_WIDTH * (i + GAP / 2) / steps, CHART_WIDTH * (1 - GAP) / steps
-            title = f"{name}: {count:,} in {seconds:.0f} s"
-            columns.append(Column(round(x, 2), top, round(width, 2), height, slot, title))
-    legend = tuple(Series(name, slot, sum(done)) for slot, (name, done) in stacks.items())
-    total = sum(one.total for one in legend)
-    return Rates(tuple(columns), legend, ceiling, ceiling / 2, total, sum(failed))
+            columns.append(
+                Column(round(x, 2), top, round(width, 2), height, layer.slot, f"{layer.name}: {count:,} {at}")
+            )
+    series = tuple(Series(layer.name, layer.slot, sum(layer.counts)) for layer in layers)
+    return Stack(tuple(columns), series, ceiling, ceiling / 2, sum(one.total for one in series))
 
 
 def _round_up(value: float) -> float:

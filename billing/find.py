@@ -18,6 +18,8 @@ SELECT 'reservations', 'reservation of this run', billing_reservation_id FROM bi
 UNION ALL
 SELECT 'postings', 'posting', reference FROM ledger_postings WHERE reference = %(id)s
 UNION ALL
+SELECT 'telemetry-charges', 'charge of telemetry', charge_id FROM telemetry_charges WHERE charge_id = %(id)s
+UNION ALL
 SELECT 'price-books', 'price book', price_book_ref FROM price_books WHERE price_book_ref = %(id)s
 UNION ALL
 SELECT 'fences', 'finalization fence', billing_finalization_fence_id FROM billing_finalization_fences

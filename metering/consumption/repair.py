@@ -1,6 +1,7 @@
 """What an operator may have done again: windows summed up anew, and a conflicting charge issued anew."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import connections
 
@@ -14,10 +15,11 @@ def remark(*, cluster_id: str, begin: datetime, end: datetime) -> int:
 
     Needed only after something else than the receiver changed the stored events, such as a restore.
     """
-    length = ensure_window_length()
+    values: dict[str, Any] = {"cluster": cluster_id, "from": begin, "to": end, "length": ensure_window_length()}
     with connections[ALIAS].cursor() as cursor:
-        cursor.execute(statements.REMARK, {"cluster": cluster_id, "from": begin, "to": end, "length": length})
-        return cursor.rowcount
+        cursor.execute(statements.REMARK, values)
+        marked: int = cursor.rowcount
+    return marked
 
 
 def reissue(*, charge_id: str) -> bool:
@@ -26,4 +28,5 @@ def reissue(*, charge_id: str) -> bool:
     """
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(statements.REISSUE, {"charge": charge_id})
-        return cursor.rowcount == 1
+        issued: int = cursor.rowcount
+    return issued == 1

@@ -20,7 +20,7 @@ RULE_TESTS = sorted((ROOT / "deploy" / "prometheus" / "tests").glob("*.yml"))
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
 RUNBOOK = ROOT / "docs" / "runbook"
 SECTIONS = ("## What it means", "## What to look at", "## What to do", "## What not to do")
-OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone|otlp)_[a-z_]+\b")
+OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption)_[a-z_]+\b")
 ALERT = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 SUBJECTS = {
     "outbox_oldest_pending_seconds": "oldest pending age per destination, also when no worker runs",
@@ -37,6 +37,10 @@ SUBJECTS = {
     "outbox_worker_processes": "no worker",
     "operations_oldest_revision_gap_seconds": "gaps open for long",
     "billing_oldest_unconfirmed_hold_seconds": "holds unconfirmed for long",
+    "consumption_oldest_due_window_seconds": "windows not summed up for long",
+    "consumption_oldest_orphan_seconds": "usage that nobody is charged for",
+    "consumption_oldest_unposted_charge_seconds": "charges that are not posted for long",
+    'consumption_unposted_charges{state="conflicting"}': "charges that stand otherwise at billing",
 }
 NO_ALERTS = {"PostgreSQL", "TimeUnixNano"}
 """Words of pages that are written like alerts."""

@@ -80,6 +80,12 @@ def test_the_contract_is_this_list() -> None:
         ("otlp_days_ahead", ("kind",)),
         ("otlp_identity_lag_seconds", ("kind",)),
         ("otlp_conflict_rows", ("reason",)),
+        ("consumption_windows_due", ()),
+        ("consumption_oldest_due_window_seconds", ()),
+        ("consumption_orphan_lines", ("reason",)),
+        ("consumption_oldest_orphan_seconds", ("reason",)),
+        ("consumption_unposted_charges", ("state", "reason")),
+        ("consumption_oldest_unposted_charge_seconds", ("state", "reason")),
     }
 
 

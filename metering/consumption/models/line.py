@@ -175,10 +175,11 @@ class ConsumptionLine(models.Model):
                 condition=Q(orphan_reason=OrphanReason.UNKNOWN_KEY),
             ),
             models.Index(
-                name="consumption_line_orphan",
+                name="consumption_line_orphan_by",
                 fields=["orphan_reason", "line_id"],
                 condition=Q(orphan_reason__isnull=False),
             ),
+            models.Index(name="consumption_line_orphan", fields=["line_id"], condition=Q(orphan_reason__isnull=False)),
             models.Index(name="consumption_line_of_payer", fields=["organization_id", "line_id"]),
         ]
         triggers = [
@@ -210,3 +211,10 @@ class ConsumptionLine(models.Model):
                 message="A line that found its organisation keeps it: the first answer about a key stands for ever.",
             ),
         ]
+
+
+class Orphan(ConsumptionLine):
+    """A line that nobody is charged for, for a page of its own."""
+
+    class Meta:
+        proxy = True

@@ -1,9 +1,9 @@
 """The archive of the fanout sink: JSON lines, rotated, and on the disk before a request is answered (T10, T12).
 
 Each process writes files of its own, so lines never mix. A line that a crash cut off can only be the last of its file,
-because no file is ever continued: not after a restart, and not after a write or an fsync that failed, since nobody
-knows what such a call left behind. A request whose lines were not all written is answered 503 and comes again, so an
-event can have several lines; whoever counts goes by the key.
+because no file is ever continued: not after a restart, not after a write or an fsync that failed, since nobody knows
+what such a call left behind, and not after somebody moved it away. A request whose lines were not all written is
+answered 503 and comes again, so an event can have several lines; whoever counts goes by the key.
 """
 
 import os
@@ -34,6 +34,7 @@ class Archive:
         self._rotate_seconds = rotate_seconds
         self._lock = threading.Lock()
         self._file: int | None = None
+        self._path = directory
         self._size = 0
         self._until = 0.0
 
@@ -44,7 +45,7 @@ class Archive:
             return
         with self._lock:
             file = self._file
-            if file is None or self._size >= self._rotate_bytes or time.monotonic() >= self._until:
+            if file is None or not self._continues(file):
                 file = self._rotate()
             try:
                 _write_all(file, data)
@@ -59,11 +60,22 @@ class Archive:
         with self._lock:
             self._close()
 
+    def _continues(self, file: int) -> bool:
+        """Whether the present file is not full, not old, and still where it was made."""
+        if self._size >= self._rotate_bytes or time.monotonic() >= self._until:
+            return False
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(file))
+        except OSError:
+            return False
+
     def _rotate(self) -> int:
         self._close()
-        name = f"otlp-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-        path = self._directory / name
-        self._file = file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        name = f"otlp-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+        self._path = self._directory / name
+        self._file = file = os.open(
+            self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
         self._size, self._until = 0, time.monotonic() + self._rotate_seconds
         try:
             _sync_directory(self._directory)

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -23,14 +24,14 @@ from metering.otlp.body import MAX_BODY_BYTES, BodyTooLarge, BodyTooSlow, NoPlac
 from metering.otlp.days import Gone
 from metering.otlp.headers import Described, RawHeaders, Unsupported, authorization, described, is_json
 from metering.otlp.reasons import RefusedBody, Unavailable
-from metering.otlp.receive import Request, receive
+from metering.otlp.receive import Request, looks_large, receive
 from metering.otlp.sinks import ArchiveFailed
 from metering.otlp.split import Malformed, TooLarge
 
 ADMITTING_THREADS = 2
 """They only ask for tokens, so a full store never delays a 401 or a 429."""
-QUEUE_SECONDS = 5.0
-"""How long a complete body waits for a thread; real clients give up after ten seconds."""
+QUEUE_SECONDS = 10.0
+"""How long a complete body waits for its turn; real clients give up after ten seconds."""
 
 T = TypeVar("T")
 log = structlog.get_logger("otlp.logs")
@@ -43,6 +44,7 @@ class Logs:
         self._admitting = ThreadPoolExecutor(ADMITTING_THREADS, "admit")
         self._working = ThreadPoolExecutor(settings.OTLP_THREADS, "receive")
         self._free = asyncio.Semaphore(settings.OTLP_THREADS)
+        self._turn = asyncio.Lock()
         self._places = asyncio.Semaphore(settings.OTLP_LARGE_BODIES)
 
     async def close(self) -> None:
@@ -67,17 +69,19 @@ class Logs:
         if not body and form.announced != 0:
             metrics.refused_body(RefusedBody.EMPTY)
             return answers.malformed("The body is empty.", is_json=form.is_json)
-        try:
-            await asyncio.wait_for(self._free.acquire(), QUEUE_SECONDS)
-        except TimeoutError:
-            return unavailable(Unavailable.BUSY, is_json=form.is_json)
-        began = time.perf_counter()
         request = Request(body=body, is_gzip=form.is_gzip, is_json=form.is_json, who=who, received_at=datetime.now(UTC))
-        try:
-            return await self._in(self._working, lambda: answer_to(request))
-        finally:
-            self._free.release()
-            metrics.request_seconds(time.perf_counter() - began)
+        began = time.perf_counter()
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(QUEUE_SECONDS):
+                    if looks_large(request):
+                        await held.enter_async_context(self._turn)
+                    await held.enter_async_context(self._free)
+            except TimeoutError:
+                return unavailable(Unavailable.BUSY, is_json=form.is_json)
+            answer = await self._in(self._working, lambda: answer_to(request))
+        metrics.request_seconds(time.perf_counter() - began)
+        return answer
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, work)

@@ -1,6 +1,7 @@
 """One request's body, from its bytes to its sink, in a thread of its own. Everything it does can be done again.
 
-Bodies that inflate to more than 4 MiB are worked on one at a time, so a process stays small however many arrive.
+Bodies that are more than 4 MiB when inflated are worked on one at a time, so a process stays small however many arrive.
+Those that look like it wait outside the threads, so that small ones pass them; one that lied waits inside.
 """
 
 import threading
@@ -45,6 +46,12 @@ class Request:
     is_json: bool
     who: Authenticated
     received_at: datetime
+
+
+def looks_large(request: Request) -> bool:
+    """Whether the body says that it is a large one. Gzip's own word may be a lie, so this only decides on turns."""
+    said = int.from_bytes(request.body[-4:], "little") if request.is_gzip else 0
+    return max(said, len(request.body)) > LARGE
 
 
 def receive(request: Request) -> Summary:

@@ -33,14 +33,20 @@ log = structlog.get_logger("otlp.start")
 def prepare(*, pause: Callable[[float], None] = time.sleep) -> None:
     """Return when the receiver may listen. Raises `ImproperlyConfigured`, saying what to set or to run."""
     sink = Sink(settings.OTLP_SINK_TYPE)
-    has_store = address_of(TELEMETRY).port != NO_SERVER_PORT
-    if sink is not Sink.LOGGING and not has_store:
+    if sink is not Sink.LOGGING and not has_store():
         names = ", ".join(STORE_SETTINGS)
         raise ImproperlyConfigured(f"OTLP_SINK_TYPE={sink.value} needs the telemetry database. Set {names}.")
     if sink is Sink.FANOUT:
         _prepare_archive()
-    if has_store:
+    if sink is not Sink.LOGGING:
         _when_reachable(prepare_store, pause)
+    elif has_store():
+        _if_it_can_be(prepare_store)
+
+
+def has_store() -> bool:
+    """Whether anything says where the telemetry database is."""
+    return address_of(TELEMETRY).port != NO_SERVER_PORT
 
 
 def _prepare_archive() -> None:
@@ -89,5 +95,19 @@ def _when_reachable(work: Callable[[], None], pause: Callable[[float], None]) ->
             log.error("otlp_waits_for_database", error_class=type(error).__name__)
             pause(AGAIN_SECONDS)
         finally:
-            for alias in (TELEMETRY.alias, TELEMETRY.schema_alias, TELEMETRY.read_alias):
-                connections[alias].close()
+            _close()
+
+
+def _if_it_can_be(work: Callable[[], None]) -> None:
+    """For the clusters with a sink of their own; the sink of all others does without a store."""
+    try:
+        work()
+    except (OperationalError, ImproperlyConfigured) as error:
+        log.warning("otlp_store_not_prepared", error_class=type(error).__name__, error=str(error))
+    finally:
+        _close()
+
+
+def _close() -> None:
+    for alias in (TELEMETRY.alias, TELEMETRY.schema_alias, TELEMETRY.read_alias):
+        connections[alias].close()

@@ -88,7 +88,7 @@ class Server:
         """Send a body as gzip."""
         return self.post(gzip.compress(body, 1), content_encoding="gzip", **named)
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path: str, **headers: Any) -> Answer:
         """A GET without token or body."""
         return self.post(b"", path=path, method="GET", content_type=None, authorization=None, **headers)
 

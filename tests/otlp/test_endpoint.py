@@ -126,7 +126,7 @@ def test_a_body_that_is_no_request_is_malformed_and_stores_nothing_of_it(server:
         {"content_encoding": "deflate"},
     ],
 )  # fmt: skip
-def test_another_form_is_not_supported(server: Server, headers: dict[str, str | None]) -> None:
+def test_another_form_is_not_supported(server: Server, headers: dict[str, Any]) -> None:
     answer = server.post(body([llm()]), **headers)
     assert (answer.status, answer.error[0]) == (415, 3)
     assert stored() == 0
@@ -189,8 +189,9 @@ def test_the_mode_of_the_token_decides_what_is_required_and_is_kept(server: Serv
     ("header", "reason"),
     [
         (None, "missing_header"), ("", "malformed_header"), ("Bearer", "malformed_header"),
-        ("Bearer ", "malformed_header"), ("Basic dG9rZW4=", "malformed_header"), ("secret-part", "malformed_header"), ("Bearer a b", "malformed_header"),
-        ("Bearer secret-part-of-a-token", "token_not_found"), ("Bearer " + "secret" * 500, "malformed_header"),
+        ("Bearer ", "malformed_header"), ("Basic dG9rZW4=", "malformed_header"), ("secret-part", "malformed_header"),
+        ("Bearer a b", "malformed_header"), ("Bearer secret-part-of-a-token", "token_not_found"),
+        ("Bearer " + "secret" * 500, "malformed_header"),
     ],
 )  # fmt: skip
 def test_a_wrong_token_is_told_nothing_and_no_part_of_it_is_kept(

@@ -1,7 +1,7 @@
 """`manage.py consumption sweep|remark|reissue`"""
 
-from argparse import ArgumentParser, ArgumentTypeError
-from datetime import datetime, timedelta
+from argparse import ArgumentParser
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -11,17 +11,7 @@ from metering.consumption.aggregate import KeysUnreadable
 from metering.consumption.repair import reissue, remark
 from metering.consumption.sweep import sweep_consumption
 from metering.consumption.window_length import WindowLengthChanged
-
-
-def moment(text: str) -> datetime:
-    """An instant in ISO 8601 with its zone."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text!r} is no time. Write it as 2026-03-04T10:00:00Z.") from error
-    if found.tzinfo is None:
-        raise ArgumentTypeError(f"{text!r} has no zone. Write it as 2026-03-04T10:00:00Z.")
-    return found
+from metering.moment import moment
 
 
 class Command(BaseCommand):

@@ -54,7 +54,13 @@ def test_a_line_says_what_is_stored_and_every_attribute_as_it_came_but_for_the_c
     server: Server, archive: Path, make_token: Any
 ) -> None:
     token = make_token(9, sink="fanout")
-    odd = {"list": [1, -2, {"deep": b"\xff"}], "nan": float("nan"), "nul": "a\x00b", "none": None, "yes": True}
+    odd: dict[str, Any] = {
+        "list": [1, -2, {"deep": b"\xff"}],
+        "nan": float("nan"),
+        "nul": "a\x00b",
+        "none": None,
+        "yes": True,
+    }
     record = llm("a", at=nanos(NOON) + 999, cluster_id="31337", organization_id="", **odd)
     server.post(body([record], resource={"cluster_id": 5, "service.name": "s"}), token=token)
     (event,) = archived(archive)
@@ -201,7 +207,12 @@ def test_a_token_store_that_is_away_is_503_not_401(server: Server) -> None:
 def test_lines_of_several_threads_stay_whole_and_files_rotate(tmp_path: Path) -> None:
     archive = Archive(directory=tmp_path, rotate_bytes=65_536, rotate_seconds=3600)
     line = json.dumps({"event_id": "x", "filler": "y" * 2000}).encode() + b"\n"
-    threads = [threading.Thread(target=lambda: [archive.append([line] * 5) for _ in range(20)]) for _ in range(4)]
+
+    def append() -> None:
+        for _ in range(20):
+            archive.append([line] * 5)
+
+    threads = [threading.Thread(target=append) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

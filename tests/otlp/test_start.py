@@ -96,9 +96,8 @@ def test_a_missing_migration_is_applied_or_refused_as_the_setting_says(database:
 
 @pytest.mark.spec("T10")
 def test_an_empty_database_is_made_at_the_start(database: None, crew: Crew) -> None:
-    prefix = {"DATABASE_NAME_PREFIX": "test_fresh_"}
     try:
-        made = start_server(crew, **prefix)
+        made = start_server(crew, DATABASE_NAME_PREFIX="test_fresh_")
         until(lambda: made.get("/health/ready").json["parts"]["telemetry"] == "ready")
     finally:
         crew.end()

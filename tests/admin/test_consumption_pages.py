@@ -8,8 +8,8 @@ from django.test import Client
 from billing.telemetry_charges.models import StoredTelemetryCharge
 from metering.consumption.models import ConsumptionCharge, ConsumptionWindow
 from tests.admin.crawl import crawl, watching
+from tests.admin.plans import MOST_STATEMENTS
 from tests.admin.test_pages import text_of
-from tests.admin.test_speed import MOST_STATEMENTS
 from tests.consumption.make import HOUR, WINDOW, learn, llm, receive, sample, swept
 from tests.telemetry_charges.make import payer
 

@@ -1,24 +1,18 @@
 """Pages cost the same on many rows: few statements, all of them by index, none that counts or skips its way."""
 
-import json
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.test import Client
 
 from config.owners import owner_named
 from outbox.contracts.first_release import ROUTES
-from tests.admin.crawl import Ran, crawl, lists, watching
+from tests.admin.crawl import crawl, lists, watching
 from tests.admin.fill import fill
+from tests.admin.plans import MOST_STATEMENTS, assert_all_by_index
 from tests.admin.world import World
 
-MOST_STATEMENTS = 9
 ROWS = 30_000
-BIG = 5_000
-"""A plan that reads more rows than this one by one, or sorts them, is no plan for a page."""
-CAP = 50_001
-"""The largest LIMIT with which a page counts."""
 
 
 @pytest.fixture
@@ -38,34 +32,7 @@ def test_every_page_runs_fewer_than_ten_statements_and_all_of_them_by_index(look
             statements = [one.sql[:90] for one in ran[before:]]
             assert len(statements) <= MOST_STATEMENTS, f"{address}: {statements}"
             before = len(ran)
-    for one in {(one.alias, one.sql): one for one in ran if one.alias.endswith(".read")}.values():
-        assert "OFFSET" not in one.sql.upper()
-        problem = _expensive(one)
-        assert problem is None, f"{one.alias}: {problem}\n{one.sql}\n{one.parameters}"
-
-
-def _expensive(one: Ran) -> str | None:
-    with connections[one.alias].cursor() as cursor:
-        cursor.execute("EXPLAIN (FORMAT JSON) " + one.sql, one.parameters)
-        (plan,) = cursor.fetchone()
-    return _look(plan[0]["Plan"] if isinstance(plan, list) else json.loads(plan)[0]["Plan"], limited=False)
-
-
-def _look(node: dict[str, Any], *, limited: bool) -> str | None:
-    kind, rows = node["Node Type"], node["Plan Rows"]
-    if kind == "Seq Scan" and rows > BIG and not (limited and "Filter" not in node):
-        return f"reads {node['Relation Name']} whole"
-    if kind == "Seq Scan" and "Filter" in node and _size(node) > BIG:
-        return f"filters {node['Relation Name']} row by row"
-    if kind == "Sort" and rows > BIG and not limited:
-        return f"sorts {rows} rows"
-    below = limited or (kind == "Limit" and rows <= CAP)
-    return next((found for child in node.get("Plans", ()) if (found := _look(child, limited=below))), None)
-
-
-def _size(node: dict[str, Any]) -> float:
-    return float(node["Total Cost"]) * 50
-    # A page of 8 KiB costs one unit and holds about fifty rows.
+    assert_all_by_index(ran)
 
 
 def test_a_list_says_about_how_many_rows_there_are_without_counting_them(looker: Client, many_rows: None) -> None:

@@ -28,6 +28,7 @@ class Diagram:
 DIAGRAMS: tuple[Diagram, ...] = (
     Diagram("delivery-states", "outbox/README.md", "outbox.models.delivery.TRANSITIONS", "append"),
     Diagram("delivery-set-states", "outbox/README.md", "outbox.models.delivery_set.TRANSITIONS", "register"),
+    Diagram("charge-states", "metering/consumption/README.md", "metering.consumption.models.TRANSITIONS", "sum up"),
     Diagram("reservation-states", "billing/README.md", "billing.finalization.models.TRANSITIONS", "reserve"),
     Diagram("otlp-token-states", "metering/clusters/README.md", "metering.clusters.models.TRANSITIONS", "rotate"),
 )

@@ -12,6 +12,9 @@ from billing.ledger.top_up import top_up
 from billing.telemetry_charges.models import ChargeGeneration
 from metering.consumption import ask_billing as asking
 from metering.consumption.models import ChargeState
+from metering.consumption.repair import reissue
+from metering.otlp.fields import Kind
+from metering.otlp.identify import scan
 from outbox.transport import InProcess, NotBound, Pass
 from tests.billing.books import balances
 from tests.consumption.make import (
@@ -84,6 +87,22 @@ def test_an_event_that_is_excluded_before_is_never_charged_and_one_excluded_afte
     receive(llm(event_id="c"))
     swept()
     assert charged(account) == ONE_CALL
+
+
+@pytest.mark.spec("T6", "T13")
+def test_an_event_id_that_turns_up_under_a_second_time_is_charged_once_in_the_end() -> None:
+    account = payer()
+    learn(k101="org-1")
+    receive(llm(event_id="retried"))
+    receive(llm(WINDOW + 5 * HOUR, event_id="retried"), llm(WINDOW + 5 * HOUR))
+    swept()
+    assert charged(account) == 3 * ONE_CALL
+    assert scan(Kind.LLM_BILLING, seconds=60) == 1
+    assert swept().charges == {ChargeState.POSTED: 1}
+    assert charged(account) == 2 * ONE_CALL
+    assert [(c.window_start, c.generation, c.input_tokens) for c in charges()] == [
+        (WINDOW, 1, 100), (WINDOW + 5 * HOUR, 2, 100),
+    ]  # fmt: skip
 
 
 @pytest.mark.spec("T13")
@@ -248,3 +267,7 @@ def test_a_store_that_was_restored_from_before_blocks_visibly_until_an_operator_
     (row,) = charges()
     assert (row.state, row.standing_generation, row.generation, row.input_tokens) == ("conflicting", 3, 2, 400)
     assert charged(account) == 3 * ONE_CALL
+    assert reissue(charge_id=str(row.charge_id))
+    assert not reissue(charge_id=str(row.charge_id))
+    assert swept().charges == {ChargeState.POSTED: 1}
+    assert (charges()[0].posted_generation, charged(account)) == (4, 4 * ONE_CALL)

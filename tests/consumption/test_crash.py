@@ -191,6 +191,24 @@ def test_many_sweeps_beside_many_receivers_count_and_charge_every_event_once() -
     prove(account, 3 * 6 * 4)
 
 
+@pytest.mark.trap("D27")
+def test_a_proof_beside_sweeps_and_receivers_never_reports_what_is_in_flight() -> None:
+    payer()
+    learn(k101="org-1")
+    found: list[object] = []
+
+    def proving() -> None:
+        for _ in range(3):
+            found.extend(tally.samples for _, tally in verify().found if tally.violations)
+
+    for _ in range(2):
+        in_threads([*(arriving(number) for number in range(4)), *[sweeping] * 3, proving])
+    learn(k102="org-1")
+    in_threads([sweeping, sweeping, proving])
+    assert found == []
+    assert verify().totals["orphan_lines"] == 0
+
+
 @pytest.mark.trap("D14", "D15")
 def test_a_scheduled_sweep_that_runs_twice_or_later_is_harmless() -> None:
     account = payer()

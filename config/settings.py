@@ -154,7 +154,7 @@ OTLP_THREADS = environment.integer("OTLP_THREADS", 2, low=1, high=32)
 OTLP_CONNECTIONS = environment.integer("OTLP_CONNECTIONS", 256, low=1, high=10_000)
 """Connections and requests of one process; more are answered 503."""
 OTLP_LARGE_BODIES = environment.integer("OTLP_LARGE_BODIES", 4, low=1, high=64)
-"""Bodies above 256 KiB that one process holds at once; others wait outside its memory."""
+"""Bodies above 256 KiB that one process holds at once; others wait in their senders' sockets."""
 OTLP_MAX_INFLATED_BYTES = environment.integer("OTLP_MAX_INFLATED_BYTES", 32 * 2**20, low=2**20, high=2**30)
 OTLP_BODY_TIMEOUT = environment.seconds("OTLP_BODY_TIMEOUT", 30, low=0.1, high=600)
 OTLP_HEADER_TIMEOUT = environment.seconds("OTLP_HEADER_TIMEOUT", 10, low=0.1, high=600)
@@ -173,7 +173,7 @@ OTLP_FUTURE_LIMIT = environment.seconds("OTLP_FUTURE_LIMIT", 86_400, low=60, hig
 OTLP_DAYS_AHEAD = environment.integer("OTLP_DAYS_AHEAD", 7, low=1, high=40)
 OTLP_DAYS_EVERY = environment.seconds("OTLP_DAYS_EVERY", 3600, low=1, high=86_400)
 OTLP_RETENTION_DAYS = environment.integer("OTLP_RETENTION_DAYS", 0, low=0, high=36_500)
-"""Whole days of events that are kept; 0 keeps all, and fewer than 35 are kept for 35."""
+"""Whole days of events that are kept, 35 or more; 0 keeps all."""
 OTLP_IDENTITY_SCAN_EVERY = environment.seconds("OTLP_IDENTITY_SCAN_EVERY", 30, low=1, high=3600)
 """How often new events are looked at for event ids that occurred before at another time."""
 CONSUMPTION_WINDOW_SECONDS = environment.integer("CONSUMPTION_WINDOW_SECONDS", 3600, low=60, high=86_400)

@@ -1,3 +1,5 @@
+"""The OTLP receiver and its store of record."""
+
 from django.apps import AppConfig
 
 
@@ -5,3 +7,6 @@ class OtlpConfig(AppConfig):
     name = "metering.otlp"
     label = "otlp"
     verbose_name = "Telemetry"
+
+    def ready(self) -> None:
+        from metering.otlp import checks  # noqa: F401  # registers the system check

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.ground.conftest import ROOT
 
 ROOMS = ("config", "outbox", "upstream", "metering", "billing", "operations", "attachments")
-READERS = frozenset({"text", "flag", "integer", "seconds", "database_url"})
+READERS = frozenset({"text", "flag", "integer", "seconds", "word", "database_url"})
 NOT_SETTINGS = frozenset({"PATH", "DJANGO_SETTINGS_MODULE"})
 
 

@@ -58,6 +58,7 @@ class _Taken(NamedTuple):
 def ask_billing(*, go_on: Callable[[], bool]) -> dict[ChargeState, int]:
     """Ask about everything that is due, in batches, and write the answers down; how many came to which state.
 
+    Within a batch what was owed first is asked about first, so a wallet that does not last pays in that order.
     Stops between two batches when `go_on` says so, not before the first, and when billing cannot be reached.
     """
     done: Counter[ChargeState] = Counter()
@@ -81,7 +82,8 @@ def _take() -> list[_Taken]:
         cursor.execute(statements.TAKE, {"again": settings.CONSUMPTION_ASK_AGAIN_AFTER, "page": MAX_BATCH})
         names = [column.name for column in cursor.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return [_Taken(row["consumption_charge_id"], charge_of(row)) for row in rows]
+    taken = [_Taken(row["consumption_charge_id"], charge_of(row)) for row in rows]
+    return sorted(taken, key=lambda one: one.consumption_charge_id)
 
 
 def charge_of(row: Mapping[str, Any]) -> TelemetryCharge:

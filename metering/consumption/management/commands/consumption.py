@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from metering.consumption.aggregate import KeysUnreadable
+from metering.consumption.models import ChargeState
 from metering.consumption.repair import reissue, remark
 from metering.consumption.sweep import sweep_consumption
 from metering.consumption.window_length import WindowLengthChanged
@@ -38,7 +39,7 @@ class Command(BaseCommand):
     def _sweep(self, options: dict[str, Any]) -> None:
         done = sweep_consumption(at=options["at"] or timezone.now(), patience=timedelta(seconds=options["patience"]))
         windows = ", ".join(f"{count} {outcome.value}" for outcome, count in done.windows.items() if count)
-        charges = ", ".join(f"{count} {state.value}" for state, count in done.charges.items())
+        charges = ", ".join(f"{done.charges[state]} {state.value}" for state in ChargeState if done.charges.get(state))
         self.stdout.write(
             f"windows: {windows or 'none due'}; lines released: {done.released}; charges: {charges or 'none due'}"
         )

@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.embedded import EmbeddedError, state_dir
 from config.metric_files import start_empty
-from config.supervise.address import WebAddress, choose_web_address, listens, prove_free
+from config.supervise.address import Address, Addresses, choose_addresses, listens, prove_free
 from config.supervise.demo import Demo, DemoFailed
 from config.supervise.directory import end_left_overs, forget_record, take_state_directory, write_record
 from config.supervise.prepare import (
@@ -38,7 +38,7 @@ from config.supervise.stopping import Stopped, StopRequest
 from config.supervise.watch import CannotLive, Watch
 
 READY_SECONDS = 120.0
-"""How long the web server may take until it answers that it is ready; a slow machine needs some of it."""
+"""How long a server may take until it answers that it is ready; a slow machine needs some of it."""
 FAILURES = (CannotLive, DemoFailed, EmbeddedError, ImproperlyConfigured, ProcfileInvalid, Refused, StepFailed)
 
 
@@ -71,15 +71,15 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
         undo.callback(take_state_directory(state).release)
         for name in end_left_overs(state):
             say(f"Ended {name}, which a killed run had left behind.")
-        address = choose_web_address()
-        embedded = None
+        addresses = choose_addresses()
+        web, embedded = addresses.web, None
         if needs_embedded(os.environ):
             say(f"Starting PostgreSQL and Valkey in {state} …")
             embedded = embedded_servers(state=state)
             undo.callback(embedded.stop)
             embedded.start()
             stop.check()
-        variables = _variables(state, address)
+        variables = _variables(state, addresses)
         start_empty(Path(variables["PROMETHEUS_MULTIPROC_DIR"]))
         steps = Steps(environment=variables, log=state / "log" / "prepare.log", stop=stop)
         password = operator_password(state)
@@ -94,9 +94,10 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
         undo.callback(forget_record, state)
         undo.callback(watch.stop, hurry=lambda: stop.count > 1)
         undo.callback(say, "Stopping …")
-        prove_free(address)
+        for address in addresses.all:
+            prove_free(address)
         watch.start()
-        write_record(state, url=address.url, children=watch.pids())
+        write_record(state, url=web.url, children=watch.pids())
 
         def look() -> None:
             stop.pause()
@@ -105,13 +106,15 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
                 say(f"{name} had ended; it runs again.")
             watch.look()
             if watch.pids() != before:
-                write_record(state, url=address.url, children=watch.pids())
+                write_record(state, url=web.url, children=watch.pids())
 
-        _await_ready(address, look, web=lambda: watch.pids().get("web", 0))
+        for address in addresses.all:
+            _await_ready(address, look, pids=watch.pids)
         login = f"{OPERATOR} / {password}"
-        say(f"Ready: {address.url}/admin/  login: {login}  logs: {state / 'log'}")
+        say(f"Ready: {web.url}/admin/  login: {login}  logs: {state / 'log'}")
+        say(f"Telemetry: {addresses.receiver.url}/v1/logs")
         if demo is not None:
-            proven = demo.run(steps=steps, look=look, url=address.url, login=login)
+            proven = demo.run(steps=steps, look=look, url=web.url, login=login)
             if demo.leave:
                 return 0 if proven else 1
         say("Ctrl-C stops everything and keeps the data.")
@@ -119,13 +122,15 @@ def _run(stop: StopRequest, demo: Demo | None) -> int:
             look()
 
 
-def _variables(state: Path, address: WebAddress) -> Mapping[str, str]:
+def _variables(state: Path, addresses: Addresses) -> Mapping[str, str]:
     """The environment of everything that is started."""
     return {
         **os.environ,
         "STATE_DIR": str(state),
-        "WEB_HOST": address.host,
-        "WEB_PORT": str(address.port),
+        "WEB_HOST": addresses.web.host,
+        "WEB_PORT": str(addresses.web.port),
+        "OTLP_HOST": addresses.receiver.host,
+        "OTLP_PORT": str(addresses.receiver.port),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PROMETHEUS_MULTIPROC_DIR": str(state / "metrics"),
         "PYTHONUNBUFFERED": "1",
@@ -133,13 +138,13 @@ def _variables(state: Path, address: WebAddress) -> Mapping[str, str]:
     }
 
 
-def _await_ready(address: WebAddress, look: Callable[[], None], *, web: Callable[[], int]) -> None:
+def _await_ready(address: Address, look: Callable[[], None], *, pids: Callable[[], Mapping[str, int]]) -> None:
     """Return when /health/ready answers 200. Raises `CannotLive` with the last answer when it takes too long."""
     deadline = monotonic() + READY_SECONDS
     answer = "nothing"
     while monotonic() < deadline:
         look()
-        if not listens(web(), address.port):
+        if not listens(pids().get(address.program, 0), address.port):
             continue  # whoever answers there is not ours
         try:
             with urllib.request.urlopen(f"{address.url}/health/ready", timeout=5):  # noqa: S310  (our own address)
@@ -148,7 +153,7 @@ def _await_ready(address: WebAddress, look: Callable[[], None], *, web: Callable
             answer = f"{error.code} {error.read(2000).decode(errors='replace')}"
         except OSError as error:
             answer = str(error)
-    raise CannotLive(f"The web server is not ready after {READY_SECONDS:.0f} s. Its last answer: {answer}")
+    raise CannotLive(f"The {address.title} is not ready after {READY_SECONDS:.0f} s. Its last answer: {answer}")
 
 
 def say(line: str) -> None:

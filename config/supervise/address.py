@@ -1,7 +1,7 @@
-"""Where the web server listens: chosen by `WEB_HOST` and `WEB_PORT`, and proven free before anything starts."""
+"""Where the servers of this machine listen: chosen by the environment, and proven free before anything starts."""
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -10,11 +10,16 @@ from config.supervise.refused import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class WebAddress:
-    """Where the web server listens, and how a browser on this machine reaches it."""
+class Address:
+    """Where one program of the Procfile listens, and how this machine reaches it."""
 
+    program: str
+    """Its name in the Procfile."""
+    title: str
     host: str
     port: int
+    move: str
+    """The setting that moves it elsewhere, as a person writes it."""
 
     @property
     def url(self) -> str:
@@ -22,25 +27,50 @@ class WebAddress:
         return f"http://{f'[{near}]' if ':' in near else near}:{self.port}"
 
 
-def choose_web_address() -> WebAddress:
-    """`WEB_HOST` and `WEB_PORT`, proven free now; port 0 picks a free one. Raises `Refused`."""
-    host, wanted = environment.text("WEB_HOST", "127.0.0.1"), environment.integer("WEB_PORT", 8000, low=0, high=65535)
-    return prove_free(WebAddress(host=host, port=wanted))
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Of every program that listens."""
+
+    web: Address
+    receiver: Address
+
+    @property
+    def all(self) -> tuple[Address, ...]:
+        """In the order in which they are looked at."""
+        return self.web, self.receiver
 
 
-def prove_free(address: WebAddress) -> WebAddress:
+def choose_addresses() -> Addresses:
+    """What `WEB_HOST`, `WEB_PORT`, `OTLP_HOST`, `OTLP_PORT` say, proven free; port 0 picks one. Raises `Refused`."""
+    web = Address(
+        program="web",
+        title="web server",
+        host=environment.text("WEB_HOST", "127.0.0.1"),
+        port=environment.integer("WEB_PORT", 8000, low=0, high=65535),
+        move="WEB_PORT=8001",
+    )
+    receiver = Address(
+        program="otlp",
+        title="OTLP receiver",
+        host=environment.text("OTLP_HOST", "127.0.0.1"),
+        port=environment.integer("OTLP_PORT", 4318, low=0, high=65535),
+        move="OTLP_PORT=4319",
+    )
+    return Addresses(web=prove_free(web), receiver=prove_free(receiver))
+
+
+def prove_free(address: Address) -> Address:
     """The address, nobody listening there now; a free port in place of 0. Raises `Refused`."""
-    host, wanted = address.host, address.port
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, wanted))
+            probe.bind((address.host, address.port))
         except OSError as error:
             raise Refused(
-                f"The web server cannot listen on {host}, port {wanted}: {error.strerror}.\n"
-                f"End the program that uses it, or choose another port: WEB_PORT=8001 make up"
+                f"The {address.title} cannot listen on {address.host}, port {address.port}: {error.strerror}.\n"
+                f"End the program that uses it, or choose another port: {address.move} make up"
             ) from None
-        return WebAddress(host=host, port=int(probe.getsockname()[1]))
+        return replace(address, port=int(probe.getsockname()[1]))
 
 
 def listens(pid: int, port: int) -> bool:

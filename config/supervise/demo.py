@@ -13,6 +13,7 @@ from config.supervise.refused import Refused
 
 SHOWN = 10
 """Skipped rows that are named one by one."""
+PICOS = 10**12
 MOST_ROWS = 10**9
 """A trace of more rows than that is not for a demo."""
 
@@ -47,8 +48,9 @@ class Demo:
         replayed = said("replay_trace", replay)
         since = ["--since", began.isoformat()]
         drained = said("await_drained", steps.show("await_drained", "--progress", *since, look=look))
+        telemetry = said("replay_telemetry", steps.show("replay_telemetry", "--progress", "--json", *chosen, look=look))
         verified = said("verify", steps.show("verify", "--json", look=look, may_fail=True))
-        figures = figures_of(replayed, drained, verified)
+        figures = figures_of(replayed, drained, telemetry, verified)
         sys.stdout.write(summary(figures, verified, browser=f"{url}/admin/   login {login}"))
         sys.stdout.write(f"DEMO {json.dumps({**figures, 'url': url})}\n")
         sys.stdout.flush()
@@ -66,12 +68,14 @@ def said(command: str, output: str) -> dict[str, Any]:
     return found
 
 
-def figures_of(replayed: dict[str, Any], drained: dict[str, Any], verified: dict[str, Any]) -> dict[str, Any]:
+def figures_of(
+    replayed: dict[str, Any], drained: dict[str, Any], telemetry: dict[str, Any], verified: dict[str, Any]
+) -> dict[str, Any]:
     """What the summary says, for scripts: totals of all databases, and the pace of this replay."""
     totals: dict[str, int] = verified["totals"]
     unfinished = totals["quarantined"] + totals["pending"] + totals["leased"] - totals["awaiting_consumer"]
     return {
-        "ok": bool(verified["ok"]) and unfinished == 0 and not replayed["notAdmitted"],
+        "ok": bool(verified["ok"]) and unfinished == 0 and not replayed["notAdmitted"] and not telemetry["rejected"],
         "verified": bool(verified["ok"]),
         "trace": replayed["trace"],
         "rows": replayed["rows"],
@@ -83,6 +87,7 @@ def figures_of(replayed: dict[str, Any], drained: dict[str, Any], verified: dict
         "awaitingConsumer": totals["awaiting_consumer"],
         "delivered": drained["delivered"],
         "deliveriesPerSecond": drained["perSecond"],
+        "telemetry": telemetry,
         "examples": replayed["examples"],
     }
 
@@ -105,8 +110,23 @@ def summary(figures: dict[str, Any], verified: dict[str, Any], *, browser: str) 
         f"deliveries  {figures['acknowledged']:,} acknowledged of {figures['deliveries']:,}, "
         f"{figures['quarantined']:,} quarantined, {figures['awaitingConsumer']:,} awaiting a consumer",
         f"pace        {figures['delivered']:,} delivered now at {figures['deliveriesPerSecond']:,}/s",
+        *telemetry_lines(figures["telemetry"]),
         f"proof       {verdict}",
         *(f"look at     {example['operationId']}   {example['runId']}" for example in figures["examples"]),
         f"browser     {browser}",
     ]
     return "\n" + "".join(f"  {line}\n" for line in lines) + "\n"
+
+
+def telemetry_lines(telemetry: dict[str, Any]) -> list[str]:
+    """What was sent to the receiver, what became of it, and what it cost whom."""
+    consumed, dropped = telemetry["consumption"], telemetry["dropped"]
+    reasons = ", ".join(f"{count:,} for {reason}" for reason, count in dropped.items()) or "none"
+    charged = int(consumed["chargedPicos"]) / PICOS
+    return [
+        f"telemetry   {telemetry['sent']:,} events sent at {telemetry['eventsPerSecond']:,}/s; {telemetry['stored']:,} "
+        f"stored, {telemetry['duplicates']:,} duplicates, {telemetry['conflicts']:,} conflicts; dropped: {reasons}",
+        f"consumption {int(consumed['inputTokens']):,} input and {int(consumed['outputTokens']):,} output tokens in "
+        f"{consumed['windows']:,} windows; {consumed['posted']:,} of {consumed['charges']:,} charges posted to "
+        f"{consumed['organizations']:,} organisations, {charged:,.6f} in all; {consumed['orphanLines']:,} orphans",
+    ]

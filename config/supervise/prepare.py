@@ -66,7 +66,8 @@ class Steps:
         """Run one command with its progress on the terminal, `look` at the programs meanwhile; its standard output."""
         output = self.log.with_name(f"{arguments[0]}.out")
         output.unlink(missing_ok=True)
-        child = self._start(arguments, self.environment, log=output, terminal=True)
+        quietly = {"LOG_LEVEL": "WARNING", **self.environment}
+        child = self._start(arguments, quietly, log=output, terminal=True)
         if self._finish(child, look) and not may_fail:
             raise StepFailed(_failure(arguments, child.returncode, log_tail(output)))
         return output.read_text()

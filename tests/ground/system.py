@@ -34,7 +34,9 @@ class System:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "config.supervisor", self.mode],
                 cwd=ROOT,
-                env=clean_environment(STATE_DIR=str(self.state), **{"WEB_PORT": "0", **self.variables}),
+                env=clean_environment(
+                    STATE_DIR=str(self.state), **{"WEB_PORT": "0", "OTLP_PORT": "0", **self.variables}
+                ),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

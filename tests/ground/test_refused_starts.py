@@ -39,15 +39,16 @@ def test_a_signal_during_the_preparation_stops_it(system: System) -> None:
     assert all(gone(pid) for pid in family)
 
 
-def test_a_taken_web_port_is_refused_before_anything_starts(system: System) -> None:
+@pytest.mark.parametrize(("name", "advice"), [("WEB_PORT", "WEB_PORT=8001"), ("OTLP_PORT", "OTLP_PORT=4319")])
+def test_a_taken_port_is_refused_before_anything_starts(system: System, name: str, advice: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        system.variables = {"WEB_PORT": str(port)}
+        system.variables = {name: str(port)}
         said = refused(system)
     assert f"port {port}" in said
-    assert "WEB_PORT=8001 make up" in said
+    assert f"{advice} make up" in said
     assert not (system.state / "postgres").exists()
 
 
@@ -81,7 +82,7 @@ def test_make_without_python_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / ".venv").exists()
 
 
-@pytest.mark.parametrize(("argument", "advice"), [("TRACE=/nowhere.csv", "Name a CSV"), ("LIMIT=0", "Write 1 or more")])
+@pytest.mark.parametrize(("argument", "advice"), [("TRACE=/nowhere.csv", "Name a CSV"), ("LIMIT=0", "Write 1 to 1000000000")])
 def test_an_input_that_is_none_is_refused_before_anything_starts(empty_state: Path, argument: str, advice: str) -> None:
     done = subprocess.run(
         ["make", "demo", argument],

@@ -70,7 +70,7 @@ def demo(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["make", "demo", "EXIT=1", *arguments],
         cwd=ROOT,
-        env=clean_environment(STATE_DIR=str(state), WEB_PORT="0"),
+        env=clean_environment(STATE_DIR=str(state), WEB_PORT="0", OTLP_PORT="0"),
         capture_output=True,
         text=True,
         timeout=600,
@@ -148,7 +148,7 @@ def test_real_servers_by_url_need_no_embedded_ones(directory: Path, empty_state:
             assert connection.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
 
 
-@pytest.mark.spec("O7", "O26")
+@pytest.mark.spec("O7", "O26", "T5", "T13")
 def test_the_demo_delivers_and_proves_a_trace(directory: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     rows = [f"2023-11-16 18:17:{second:02}.0000000,{second * 100},{second}" for second in range(30)]
@@ -164,4 +164,13 @@ def test_the_demo_delivers_and_proves_a_trace(directory: Path, tmp_path: Path) -
     assert (figures["quarantined"], figures["delivered"]) == (0, 58)
     assert [row["line"] for row in figures["skipped"]] == [9]
     assert "line 9: " in done.stdout
+    telemetry, consumed = figures["telemetry"], figures["telemetry"]["consumption"]
+    assert (telemetry["sent"], telemetry["stored"], telemetry["duplicates"], telemetry["conflicts"]) == (29, 29, 0, 0)
+    assert (telemetry["rejected"], telemetry["dropped"]) == (0, {})
+    assert int(consumed["inputTokens"]) == sum(second * 100 for second in range(30) if second != 7)
+    assert int(consumed["outputTokens"]) == sum(second for second in range(30) if second != 7)
+    assert (consumed["posted"], consumed["orphanLines"]) == (consumed["charges"], 0)
+    assert int(consumed["chargedPicos"]) == sum(
+        second * (100 * 150_000 + 600_000) for second in range(30) if second != 7
+    )
     assert not (directory / "supervisor.json").exists()

@@ -155,7 +155,7 @@ def _rates(found: Mapping[str, Glance]) -> Stack:
     if any(failed):
         layers.append(Layer("failed", "slot-failed", failed))
     seconds = RATE_STEP.total_seconds()
-    return stacked(layers, times=[f"in {seconds:.0f} s"] * (STEPS if found else 0), per=seconds)
+    return stacked(layers, times=[f"in {seconds:.0f} s"] * (STEPS if found else 0), per=seconds, least=0.1)
 
 
 def _state(seen: Seen[Glance], now: datetime) -> State:

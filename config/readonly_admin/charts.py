@@ -99,11 +99,14 @@ class Stack:
         return self.height / 2
 
 
-def stacked(layers: Sequence[Layer], *, times: Sequence[str], per: float = 1.0) -> Stack:
-    """The chart of all layers, the first at the bottom; `times` names each step, and the scale counts by `per`."""
+def stacked(layers: Sequence[Layer], *, times: Sequence[str], per: float = 1.0, least: float = 1.0) -> Stack:
+    """The chart of all layers, the first at the bottom; `times` names each step, and the scale counts by `per`.
+
+    `least` is the lowest top that the scale has.
+    """
     steps = len(times)
     highest = max((sum(layer.counts[i] for layer in layers) for i in range(steps)), default=0) / per
-    ceiling = _round_up(highest)
+    ceiling = _round_up(max(highest, least))
     columns = []
     for i, at in enumerate(times):
         top = float(CHART_HEIGHT)

@@ -41,18 +41,18 @@ class ConflictAdmin(ReadOnlyAdmin):
         ("What arrived", {"fields": ("cluster", "kind", "occurred_at", "arrived_sha256")}),
         ("What stands", {"fields": ("standing_cluster", "standing_occurred_at", "standing_event")}),
     )
-    headings = {"event_id": "Event", "first_at": "First", "last_at": "Last"}
+    headings = {"event_id": "Event", "first_at": "First", "last_at": "Last", "standing_occurred_at": "Occurred at"}
 
     @admin.display(description="reason")
     def why(self, row: Conflict) -> State:
         label = str(ConflictReason(row.reason).label)
         return State("mismatched", label.partition(":")[0], label)
 
-    @admin.display(description="from")
+    @admin.display(description="arrived from")
     def cluster(self, row: Conflict) -> Link:
         return cluster_link(row.cluster_id)
 
-    @admin.display(description="contradicts")
+    @admin.display(description="stands from")
     def standing_cluster(self, row: Conflict) -> Link:
         return cluster_link(row.standing_cluster_id)
 

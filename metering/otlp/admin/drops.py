@@ -11,6 +11,7 @@ from metering.otlp.admin.of_cluster import cluster_filter, cluster_link
 from metering.otlp.models import Drop
 
 HOURS = 24
+KINDS: list[tuple[str, str]] = Drop._meta.get_field("kind").flatchoices
 REASONS = f"""
 SELECT reason, kind, sum(dropped)::bigint, count(DISTINCT cluster_id), max(last_at)
   FROM telemetry_drops WHERE bucket >= now() - interval '{HOURS} hours'
@@ -21,6 +22,12 @@ SELECT reason, kind, sum(dropped)::bigint, count(DISTINCT cluster_id), max(last_
 def reason_state(reason: str) -> State:
     """A reason as a cell."""
     return State("refused", reason, "The field that was missing or could not be stored.")
+
+
+def kind_state(kind: str) -> State:
+    """A kind as a cell."""
+    label = dict(KINDS).get(kind, kind)
+    return State(kind, label.partition(":")[0], label)
 
 
 class DropAdmin(ReadOnlyAdmin):
@@ -58,7 +65,7 @@ class DropAdmin(ReadOnlyAdmin):
         with connections[self.alias].cursor() as cursor:
             cursor.execute(REASONS)
             rows = tuple(
-                (reason_state(reason), kind, dropped, clusters, last_at)
+                (reason_state(reason), kind_state(kind), dropped, clusters, last_at)
                 for reason, kind, dropped, clusters, last_at in cursor.fetchall()
             )
         headings = ("Reason", "Kind", "Dropped", "Clusters", "Last")

@@ -31,7 +31,13 @@ class EventAdmin(ReadOnlyAdmin):
     order = ("-occurred_at", "-event_id")
     lookups = ("event_id",)
     filters = (cluster_filter("-occurred_at", "-event_id"),)
-    headings = {"event_id": "Event", "occurred_at": "Occurred"}
+    headings = {
+        "event_id": "Event",
+        "occurred_at": "Occurred",
+        "received_at": "Received",
+        "cr_name": "CR name",
+        "k8s_pod_uid": "k8s.pod.uid",
+    }
 
     def exactly(self, text: str) -> Q:
         """The rows with this event id: those of its known times."""

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from config.readonly_admin import Code, Link, ReadOnlyAdmin, State, Table
 from config.readonly_admin.charts import Layer, Stack, stacked
-from metering.otlp.admin.drops import reason_state
+from metering.otlp.admin.drops import kind_state, reason_state
 from metering.otlp.admin.of_cluster import cluster_link, is_cluster_id
 from metering.otlp.admin.receipt import (
     DAYS,
@@ -29,6 +29,7 @@ from metering.otlp.fields import Kind
 from metering.otlp.models import Conflict, Drop, LlmBillingEvent, ResourceUtilizationEvent
 
 NAMES = {Kind.LLM_BILLING: "LLM calls", Kind.RESOURCE_UTILIZATION: "resource samples"}
+SINGLE = {Kind.LLM_BILLING: "LLM call", Kind.RESOURCE_UTILIZATION: "resource sample"}
 SLOTS = {Kind.LLM_BILLING: "slot-0", Kind.RESOURCE_UTILIZATION: "slot-1"}
 DROP_SLOTS = ("slot-failed", "slot-3", "slot-2", "slot-4", "slot-0", "slot-1")
 CONFLICTS = 10
@@ -81,16 +82,14 @@ class SenderAdmin(ReadOnlyAdmin):
         found = arrivals(self.alias, now=now, cluster_id=key)
         days, accepted = accepted_by_day(self.alias, now=now, cluster_id=key)
         dropped = drops(self.alias, key)
-        conflicts = list(
-            Conflict.objects.using(self.alias).filter(cluster_id=key).order_by("-conflict_id")[:CONFLICTS]
-        )
+        conflicts = list(Conflict.objects.using(self.alias).filter(cluster_id=key).order_by("-conflict_id")[:CONFLICTS])
         context = {
             "title": f"Cluster {key}",
             "list_url": self.list_url(),
             "list_label": self.label,
             "hours": HOURS,
             "days": DAYS,
-            "seen": [(NAMES[kind], at, _age(at, now)) for kind, at in last_seen(self.alias, key).items()],
+            "seen": [(SINGLE[kind], at, _age(at, now)) for kind, at in last_seen(self.alias, key).items()],
             "stored": sum(sum(counts) for counts in found.stored.values()),
             "duplicates": sum(found.duplicates),
             "conflicts": sum(found.conflicts),
@@ -117,7 +116,7 @@ class SenderAdmin(ReadOnlyAdmin):
             total = latest.get((reason, kind), [0])[0]
             latest[reason, kind] = [total + dropped, event_id, last_at]
         cells = tuple(
-            (reason_state(reason), kind, total, Code(event_id) if event_id else None, last_at)
+            (reason_state(reason), kind_state(kind), total, Code(event_id) if event_id else None, last_at)
             for (reason, kind), (total, event_id, last_at) in sorted(latest.items(), key=lambda item: -item[1][0])
         )
         headings = ("Reason", "Kind", "Dropped", "Last event id", "Last")

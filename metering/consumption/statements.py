@@ -36,7 +36,8 @@ ON CONFLICT (kind, cluster_id, window_start) DO NOTHING
 """
 
 SETTINGS = """
-SELECT set_config('statement_timeout', %(milliseconds)s || 'ms', true), set_config('enable_seqscan', 'on', true)
+SELECT set_config('statement_timeout', %(milliseconds)s || 'ms', true), set_config('enable_seqscan', 'on', true),
+       set_config('work_mem', '64MB', true)
 """
 """A window may hold most of what a day's partition holds; then reading the whole partition is the cheaper way."""
 HOLD = f"SELECT window_end FROM consumption_windows WHERE {_WINDOW} FOR NO KEY UPDATE SKIP LOCKED"

@@ -19,6 +19,7 @@ from config.migrated import unapplied
 from config.owners import owner_named
 from config.provision import grant_tables, provision
 from metering.clusters.models import Sink
+from metering.consumption.window_length import ensure_window_length
 from metering.otlp import archive, days
 
 STORE_SETTINGS = tuple(f"OTLP_TS_{name}" for name in ("HOST", "PORT", "USER", "PASSWORD", "DBNAME", "SSLMODE"))
@@ -60,7 +61,7 @@ def _prepare_archive() -> None:
 
 
 def prepare_store() -> None:
-    """Bring the telemetry database up to date, or check that it is, and make the days ahead."""
+    """Bring the telemetry database up to date, or check that it is and has this length of windows; make days ahead."""
     if settings.OTLP_TS_AUTO_MIGRATE:
         _migrate()
     with connections[TELEMETRY.read_alias].cursor() as cursor:
@@ -70,6 +71,7 @@ def prepare_store() -> None:
             "The telemetry database lacks migrations, and OTLP_TS_AUTO_MIGRATE=0. Run `manage.py migrate_owners "
             "telemetry`, or set OTLP_TS_AUTO_MIGRATE=1."
         )
+    ensure_window_length()
     days.ensure_ahead(datetime.now(UTC).date(), ahead=settings.OTLP_DAYS_AHEAD)
 
 

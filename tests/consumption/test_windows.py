@@ -12,6 +12,7 @@ from django.db import connections
 from billing.telemetry_charges.models import StoredTelemetryCharge
 from metering.consumption.models import ConsumptionWindow, WindowLength
 from metering.consumption.window_length import WindowLengthChanged, ensure_window_length
+from metering.otlp.start import prepare
 from tests.billing.books import balances
 from tests.consumption.make import (
     HOUR,
@@ -140,6 +141,16 @@ def test_the_length_is_fixed_with_the_first_window(settings: Any) -> None:
         swept()
     settings.CONSUMPTION_WINDOW_SECONDS = 3600
     assert aggregated(swept()) == 0
+
+
+def test_a_receiver_that_would_mark_windows_of_another_length_does_not_start(settings: Any) -> None:
+    receive(llm())
+    swept()
+    settings.OTLP_SINK_TYPE, settings.OTLP_TS_AUTO_MIGRATE = "timescale", False
+    prepare()
+    settings.CONSUMPTION_WINDOW_SECONDS = 7200
+    with pytest.raises(WindowLengthChanged, match="7200 is set, 3600 is stored"):
+        prepare()
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(3600, []), (86_400, []), (7_000, ["consumption.E001"])])

@@ -48,7 +48,8 @@ def provision(owner: Owner) -> bool:
     with psycopg.connect(**admin, dbname=address.name, autocommit=True, **address.options) as database:  # type: ignore[arg-type]  # as above
         for extension in owner.extensions:
             if database.execute(IS_LOADED, {"name": extension}).fetchone() == (True,):
-                database.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(extension)))
+                for statement in _extension(owner, extension):
+                    database.execute(statement)
         for statement in _database_grants(owner, address.name):
             database.execute(statement)
         database.execute(SESSION_AGES)
@@ -97,6 +98,14 @@ def _database_grants(owner: Owner, name: str) -> Iterator[sql.Composed]:
         yield sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(database, loader)
     yield sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(schema_role)
     yield sql.SQL("ALTER DEFAULT PRIVILEGES FOR ROLE {} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC").format(schema_role)
+
+
+def _extension(owner: Owner, name: str) -> Iterator[sql.Composed]:
+    """In a schema of its own name, so that `public` holds what the migrations made and nothing else."""
+    own, schema_role = sql.Identifier(name), sql.Identifier(owner.role_name(Role.SCHEMA))
+    yield sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(own)
+    yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(own, schema_role)
+    yield sql.SQL("CREATE EXTENSION IF NOT EXISTS {} WITH SCHEMA {}").format(own, own)
 
 
 def grant_tables(owner: Owner) -> None:

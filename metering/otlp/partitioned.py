@@ -9,9 +9,9 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
 
 BY = "occurred_at"
-HAS_TIMESCALE = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'timescaledb')"
+TIMESCALE = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'timescaledb'"
 MAKE_HYPERTABLE = """
-SELECT create_hypertable(%s, %s, chunk_time_interval => interval '1 day', create_default_indexes => false)
+SELECT {schema}.create_hypertable(%s, %s, chunk_time_interval => interval '1 day', create_default_indexes => false)
 """
 
 
@@ -22,19 +22,21 @@ class CreateEventTable(migrations.CreateModel):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         table = to_state.apps.get_model(app_label, self.name)._meta.db_table
-        if has_timescale(schema_editor.connection):
+        schema = timescale_schema(schema_editor.connection)
+        if schema is not None:
             super().database_forwards(app_label, schema_editor, from_state, to_state)
-            schema_editor.execute(MAKE_HYPERTABLE, [table, BY])
+            schema_editor.execute(MAKE_HYPERTABLE.format(schema=schema), [table, BY])
         else:
             with _partitioned(schema_editor):
                 super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
-def has_timescale(connection: Any) -> bool:
-    """Whether this database has the extension."""
+def timescale_schema(connection: Any) -> str | None:
+    """The schema of TimescaleDB's functions in this database, None where it is not installed."""
     with connection.cursor() as cursor:
-        cursor.execute(HAS_TIMESCALE)
-        return bool(cursor.fetchone()[0])
+        cursor.execute(TIMESCALE)
+        row = cursor.fetchone()
+    return str(row[0]) if row else None
 
 
 @contextmanager

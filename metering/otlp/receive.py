@@ -28,7 +28,9 @@ from metering.otlp.store import ALIAS, Outcome
 from metering.otlp.times import micros
 
 ATTEMPTS = 3
-"""A lost connection, a deadlock and a day that just went are each tried again at once; then the sender does it."""
+"""What is over at once is tried again at once; then the sender does it."""
+PASSING = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
+"""SQLSTATEs of a deadlock, and of a server that ends sessions or is just starting. A lost connection has none."""
 CLASHES_LOGGED = 100
 MAX_JSON_BYTES = 8 * 1024 * 1024
 """OTLP/JSON becomes a tree of objects some ten times its size."""
@@ -70,12 +72,17 @@ def receive(request: Request) -> Summary:
                 days.refresh()
                 if not left:
                     raise
-            except (OperationalError, InterfaceError):
+            except (OperationalError, InterfaceError) as error:
                 connections[ALIAS].close()
-                if not left:
+                if not left or not _passes(error):
                     raise
     _tell(request.who, summary, outcome)
     return summary
+
+
+def _passes(error: Exception) -> bool:
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state in PASSING or state.startswith("08")
 
 
 def _plain(request: Request, held: ExitStack) -> bytes:

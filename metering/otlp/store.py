@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db import connections, transaction
@@ -30,8 +30,8 @@ from outbox.steps import reach
 
 ALIAS = owner_named("telemetry").alias
 
-_prepared: "WeakSet[Connection[Any]]" = WeakSet()
-"""Sessions that have their staging tables."""
+_prepared: "WeakKeyDictionary[Connection[Any], set[Kind]]" = WeakKeyDictionary()
+"""For which kinds a session has its staging table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def store(pieces: Iterable[Piece], *, cluster_id: str, mode: str, summary: Summa
     nothing of the request is stored.
     """
     outcome = Outcome()
-    _make_staging()
     with transaction.atomic(using=ALIAS), raw_cursor(ALIAS) as cursor:
+        session = cursor.connection
         staged = _stage(cursor, pieces)
         windows: list[tuple[Kind, datetime]] = []
         for kind, spans in staged.items():
@@ -78,32 +78,26 @@ def store(pieces: Iterable[Piece], *, cluster_id: str, mode: str, summary: Summa
         if summary.dropped:
             _count_drops(cursor, cluster_id, summary)
     days.remember(staged)
+    if not _is_pooled():
+        _prepared.setdefault(session, set()).update(staged)
     reach("otlp.stored")
     return outcome
 
 
-def _make_staging() -> None:
-    """Make the staging tables of this session, once; behind a transaction-mode pooler every transaction does it."""
-    with raw_cursor(ALIAS) as cursor:
-        session = cursor.connection
-        if session not in _prepared and not _is_pooled():
-            for kind in Kind:
-                cursor.execute(STATEMENTS[kind].make_staging)
-            _prepared.add(session)
-
-
 def _is_pooled() -> bool:
+    """Whether the next transaction may find itself in another session, whose staging nobody knows."""
     return bool(connections[ALIAS].settings_dict["DISABLE_SERVER_SIDE_CURSORS"])
 
 
 def _stage(cursor: Cursor, pieces: Iterable[Piece]) -> dict[Kind, Counter[int]]:
     """Copy every row; how many of each kind there are on each day, counted from 2000."""
     staged: dict[Kind, Counter[int]] = {}
+    prepared = _prepared.get(cursor.connection, set())
     for piece in pieces:
         for kind, rows in piece.rows.items():
             if rows:
                 if kind not in staged:
-                    if _is_pooled():
+                    if kind not in prepared:
                         cursor.execute(STATEMENTS[kind].make_staging)
                     staged[kind] = Counter()
                 _copy(cursor, kind, rows)

@@ -78,6 +78,7 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '2s' AS $$
 DECLARE
     parent constant regclass := public.telemetry_table(kind);
+    timescale constant text := (SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'timescaledb');
     last_end constant date := least(before, current_date - 35);
     gone integer := 0;
     midnight timestamptz;
@@ -100,7 +101,7 @@ BEGIN
                         SELECT %L, cluster_id, %L, count(*) FROM %s WHERE occurred_at < %L GROUP BY cluster_id',
                        $1, old.ends - 1, parent, midnight);
         IF old.part IS NULL THEN
-            EXECUTE format('SELECT public.drop_chunks(%L::regclass, older_than => %L::timestamptz)', parent, midnight);
+            EXECUTE format('SELECT %s.drop_chunks(%L::regclass, older_than => %L::timestamptz)', timescale, parent, midnight);
         ELSE
             EXECUTE format('DROP TABLE %s', old.part);
         END IF;

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.utils.module_loading import module_has_submodule
 
-from config.owners import owner_of_app
+from config.owners import OWNERS
 
 
 class OperatorAdminConfig(SimpleAdminConfig):
@@ -18,6 +18,6 @@ class OperatorAdminConfig(SimpleAdminConfig):
     def ready(self) -> None:
         super().ready()
         for app in apps.get_app_configs():
-            ours = app.label == "outbox" or (owner_of_app(app.label) and not app.name.startswith("django."))
+            ours = any(app.label in owner.app_labels for owner in OWNERS) and not app.name.startswith("django.")
             if ours and app.module and module_has_submodule(app.module, "admin"):
                 import_module(f"{app.name}.admin")

@@ -9,7 +9,7 @@ from config.owners import Owner
 
 def labels_of(owner: Owner) -> frozenset[str]:
     """The labels of the apps whose tables are in the owner's database."""
-    return frozenset({*owner.apps, *(("outbox",) if owner.produces else ())})
+    return owner.app_labels
 
 
 def migrate(owner: Owner) -> None:

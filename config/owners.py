@@ -49,11 +49,20 @@ class Owner:
     """Whether its owner role may make temporary tables, through which rows are loaded in bulk."""
     extensions: tuple[str, ...] = ()
     """Extensions that its database gets where the server has loaded them."""
+    has_markers: bool = False
+    """Whether its business code reserves quota: the markers of its transactions are in its database."""
 
     @property
     def produces(self) -> bool:
         """Whether the owner's database holds an outbox."""
         return bool(self.events)
+
+    @property
+    def app_labels(self) -> frozenset[str]:
+        """Labels of all apps whose tables are in its database: its own, and those placed with several owners."""
+        return frozenset(
+            (*self.apps, *(("outbox",) if self.produces else ()), *(("markers",) if self.has_markers else ()))
+        )
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -117,7 +126,7 @@ OWNERS: tuple[Owner, ...] = (
     Owner(
         name="billing",
         alias="billing",
-        apps=("ledger", "pricing", "finalization", "telemetry_charges"),
+        apps=("ledger", "pricing", "finalization", "telemetry_charges", "commercial"),
         events=(
             "billing.finalization.committed@1",
             "billing.settlement-transition.committed@1",
@@ -132,7 +141,7 @@ OWNERS: tuple[Owner, ...] = (
             Consumer("billing_settlement_catch_up", "billing_settlement_catch_up_consumer", None),
         ),
     ),
-    Owner(name="attachments", alias="attachments", apps=()),
+    Owner(name="attachments", alias="attachments", apps=(), has_markers=True),
     Owner(
         name="telemetry",
         alias="telemetry",
@@ -141,12 +150,18 @@ OWNERS: tuple[Owner, ...] = (
         extensions=("timescaledb",),
     ),
 )
-"""`outbox` is placed in the database of every owner that produces, so it stands in no `apps`."""
+"""`outbox` is placed in the database of every owner that produces, `markers` in that of every owner whose business code
+reserves quota; so they stand in no `apps`."""
 
 
 def producers() -> tuple[Owner, ...]:
     """The owners whose databases hold an outbox, in table order."""
     return tuple(owner for owner in OWNERS if owner.produces)
+
+
+def with_markers() -> tuple[Owner, ...]:
+    """The owners whose business code reserves quota, in table order."""
+    return tuple(owner for owner in OWNERS if owner.has_markers)
 
 
 def owner_named(name: str) -> Owner:
@@ -163,7 +178,7 @@ def producer_of(event_type: str) -> Owner | None:
 
 
 def owner_of_app(app_label: str) -> Owner | None:
-    """The owner in whose database the app's tables live; None for `outbox` and for apps without tables."""
+    """The owner in whose database the app's tables live; None for those placed with several, and without tables."""
     return next((owner for owner in OWNERS if app_label in owner.apps), None)
 
 

@@ -11,7 +11,7 @@ SESSION_APPS = frozenset({"auth", "sessions", "admin", "contenttypes"})
 
 
 class OwnerRouter:
-    """Reads and writes go to the owner's alias. `outbox` has no default: name the alias with `using`.
+    """Reads and writes go to the owner's alias. `outbox` and `markers` have no default: name the alias with `using`.
 
     What is related to a row goes where the row came from, so a page that reads through `.read` stays there.
     """
@@ -27,8 +27,7 @@ class OwnerRouter:
         return label1 == label2 or owner_of_app(label1) == owner_of_app(label2)
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        owner = owner_of_alias(db)
-        return owner.produces if app_label == "outbox" else app_label in owner.apps
+        return app_label in owner_of_alias(db).app_labels
 
 
 def _source(hints: dict[str, Any]) -> str | None:

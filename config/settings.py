@@ -10,7 +10,7 @@ from config import environment, logging
 from config.access import networks
 from config.databases import databases, services
 from config.embedded import state_dir
-from config.owners import owner_named, producers
+from config.owners import owner_named, producers, with_markers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -48,6 +48,8 @@ INSTALLED_APPS = [
     "billing.pricing",
     "billing.finalization",
     "billing.telemetry_charges",
+    "billing.commercial",
+    "billing.commercial.markers",
     "operations.projector",
     "operations.timelines",
     "config.apps.ConfigConfig",
@@ -198,6 +200,16 @@ CONSUMPTION_ASK_AGAIN_AFTER = environment.seconds("CONSUMPTION_ASK_AGAIN_AFTER",
 CONSUMPTION_STATEMENT_TIMEOUT = environment.seconds("CONSUMPTION_STATEMENT_TIMEOUT", 600, low=1, high=3600)
 """The longest that summing up one window may take; the timeout of the role is made for short statements."""
 
+# Commercial boundary (C1 to C10). Durations in seconds.
+COMMERCIAL_HASH_KEY = environment.text(
+    "COMMERCIAL_HASH_KEY",
+    None if DEPLOYED else f"development-{_running.postgres_password if _running else 'offline'}-" + "x" * 30,
+)
+"""Hashes who does what in commercial facts; it never changes."""
+COMMERCIAL_HELD_FOR = environment.seconds("COMMERCIAL_HELD_FOR", 120, low=1, high=86_400)
+"""How long quota may be held before the sweep asks how its work ended; work that goes on is left alone."""
+COMMERCIAL_SWEEP_EVERY = environment.seconds("COMMERCIAL_SWEEP_EVERY", 30, low=1, high=3600)
+
 # Celery
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -226,6 +238,16 @@ CELERY_BEAT_SCHEDULE["sweep-admissions"] = {
     "task": "billing.sweep_admissions",
     "schedule": timedelta(seconds=ADMISSION_SWEEP_EVERY),
     "options": {"queue": owner_named("billing").queue, "expires": ADMISSION_SWEEP_EVERY * 4},
+}
+
+CELERY_BEAT_SCHEDULE |= {
+    f"sweep-commercial-{owner.name}": {
+        "task": "commercial.sweep",
+        "schedule": timedelta(seconds=COMMERCIAL_SWEEP_EVERY),
+        "args": (owner.name,),
+        "options": {"queue": owner.queue, "expires": COMMERCIAL_SWEEP_EVERY * 4},
+    }
+    for owner in with_markers()
 }
 
 CELERY_BEAT_SCHEDULE["sweep-consumption"] = {

@@ -1,4 +1,4 @@
-"""What the commercial boundary refuses. Each says whether repeating can help; a message holds no identity of a caller."""
+"""What the commercial boundary refuses, and whether repeating can help. No message holds a caller's identity."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,9 @@ class QuotaExceeded(CommercialError):
     """The hard limit leaves less than was asked for. Permanent until quota is given back or the next period begins."""
 
     def __init__(self, standing: Standing) -> None:
-        super().__init__(f"{standing.requested} asked for, {standing.free} free of {standing.hard_limit}. {self.__doc__}")
+        super().__init__(
+            f"{standing.requested} asked for, {standing.free} free of {standing.hard_limit}. {self.__doc__}"
+        )
         self.standing = standing
 
 
@@ -67,7 +69,7 @@ class AmbiguousMeter(CommercialMisconfigured):
 
 
 class WrongQuantityBasis(CommercialMisconfigured):
-    """The meter counts in another unit than the caller. Permanent: subscribe the tenant to a plan with the right one."""
+    """The meter counts in another unit than the caller. Permanent: subscribe the tenant to another plan."""
 
 
 class UnknownCost(CommercialMisconfigured):
@@ -75,7 +77,7 @@ class UnknownCost(CommercialMisconfigured):
 
 
 class WrongHashKey(CommercialMisconfigured):
-    """COMMERCIAL_HASH_KEY is not the one that earlier operations were hashed with. Permanent: set the first one again."""
+    """COMMERCIAL_HASH_KEY is not the one that hashed earlier operations. Permanent: set the first one again."""
 
 
 class NoMarkers(CommercialMisconfigured):
@@ -83,8 +85,28 @@ class NoMarkers(CommercialMisconfigured):
 
 
 class WrongTransaction(CommercialMisconfigured):
-    """The call stands inside a transaction that it cannot belong to. Permanent: correct the code as the message says."""
+    """The call stands in a transaction that it cannot belong to. Permanent: correct the code."""
 
 
 class Contradiction(CommercialError):
     """Marker and reservation say different things. Permanent: run `manage.py verify` and follow the runbook."""
+
+
+class PlanInvalid(CommercialError):
+    """The file is not a catalogue of plans. Permanent: correct what the message names; see deploy/demo/plans.json."""
+
+
+class PlanConflict(CommercialError):
+    """This name and version already stands for another plan. Permanent: raise the version."""
+
+
+class SubscriptionInvalid(CommercialError):
+    """Plan, zone or days do not exist or fit. Permanent: correct the file; see deploy/demo/subscriptions.json."""
+
+
+class SubscriptionConflict(CommercialError):
+    """It is open with other properties, or ends otherwise. Permanent: open another one; this one never changes."""
+
+
+class UnknownSubscription(CommercialError):
+    """There is no subscription of this id. Permanent: `manage.py commercial show` lists them."""

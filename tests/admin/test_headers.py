@@ -45,6 +45,7 @@ def test_the_deployment_checks_of_django_find_nothing(run_django: Callable[..., 
         env={
             "DEPLOYED": "1",
             "SECRET_KEY": "k7Zp2vXq9LmT4sWc8RbN6yHd1FgJ3uKe5AoPiQxE0tYzMvB-4hG8nS1",
+            "COMMERCIAL_HASH_KEY": "c3Rn8wVb5KqX1zTm7PdJ4hYs9GfL2aEo6UiN0kWx",
             "ALLOWED_HOSTS": "backbone.example",
         },
     )  # fmt: skip
@@ -53,6 +54,7 @@ def test_the_deployment_checks_of_django_find_nothing(run_django: Callable[..., 
 
 
 def test_a_deployment_without_a_secret_key_does_not_start(run_django: Callable[..., CompletedProcess[str]]) -> None:
-    done = run_django("check", env={"DEPLOYED": "1", "SECRET_KEY": ""})
-    assert done.returncode != 0
-    assert "SECRET_KEY" in done.stderr
+    for missing, other in (("SECRET_KEY", "COMMERCIAL_HASH_KEY"), ("COMMERCIAL_HASH_KEY", "SECRET_KEY")):
+        done = run_django("check", env={"DEPLOYED": "1", missing: "", other: "x" * 50})
+        assert done.returncode != 0
+        assert missing in done.stderr

@@ -31,8 +31,7 @@ RunDjango = Callable[..., subprocess.CompletedProcess[str]]
 
 def sql_of(owner: Owner) -> str:
     """The text of every SQL file of the apps that live in the owner's database."""
-    labels = {*owner.apps, *(("outbox",) if owner.produces else ())}
-    files = [path for label in labels for path in Path(apps.get_app_config(label).path).glob("sql/*.sql")]
+    files = [path for label in owner.app_labels for path in Path(apps.get_app_config(label).path).glob("sql/*.sql")]
     return "\n".join(path.read_text() for path in files)
 
 

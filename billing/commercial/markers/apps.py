@@ -1,4 +1,4 @@
-"""The markers of business transactions: their table is migrated into the database of every owner that reserves quota."""
+"""Markers of business transactions: migrated into the database of every owner whose code reserves quota."""
 
 from django.apps import AppConfig
 

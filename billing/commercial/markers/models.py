@@ -5,12 +5,11 @@ ended inserts `refused` under the same key: the database lets one of them in. Wh
 side waits, which tells that somebody is at work.
 """
 
-import pgtrigger
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from outbox.guards import append_only, refuse_when
+from outbox.guards import append_only
 
 
 class MarkerKind(models.TextChoices):
@@ -48,12 +47,6 @@ class Marker(models.Model):
                 condition=Q(kind=MarkerKind.RESERVATION, generation__gte=1) | Q(kind=MarkerKind.WORK, generation=1),
             ),
         ]
-        triggers = [
-            *append_only(name="commercial_marker", message="A marker never changes: it says how a transaction ended."),
-            refuse_when(
-                name="commercial_marker_time",
-                operation=pgtrigger.Insert,
-                condition="NEW.decided_at IS DISTINCT FROM now()",
-                message="A marker carries the time of its own transaction.",
-            ),
-        ]
+        triggers = append_only(
+            name="commercial_marker", message="A marker never changes: it says how a transaction ended."
+        )

@@ -1,0 +1,59 @@
+-- What is counted follows the reservation, in its own statement, under the schema role: the owner's login can write neither
+-- counters nor usage. A period that would hold more than its limit fails its CHECK, and with it the whole statement.
+CREATE FUNCTION commercial_reservation_counts() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
+$$
+DECLARE
+    held bigint := 0;
+    used bigint := 0;
+BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.state = 'reserved' THEN
+        held := -OLD.quantity;
+    END IF;
+    IF NEW.state = 'reserved' THEN
+        held := held + NEW.quantity;
+    ELSIF NEW.state = 'settled' THEN
+        used := NEW.quantity;
+    END IF;
+    UPDATE public.commercial_entitlement_periods p
+       SET held_quantity = p.held_quantity + held, used_quantity = p.used_quantity + used
+     WHERE p.period_id = NEW.period_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_of_period',
+            MESSAGE = 'A reservation takes from a period that exists.';
+    END IF;
+    IF NEW.state = 'reserved' THEN
+        IF NOT EXISTS (
+            SELECT FROM public.commercial_entitlement_periods p
+              JOIN public.commercial_meters m ON m.entitlement_id = p.entitlement_id
+             WHERE p.period_id = NEW.period_id AND p.starts_at <= NEW.as_of AND NEW.as_of < p.ends_at
+               AND m.meter_id = NEW.meter_id) THEN
+            RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_fits',
+                MESSAGE = 'A reservation takes from the period of its time, through a meter of its entitlement.';
+        END IF;
+        RETURN NULL;
+    END IF;
+    IF NEW.state = 'settled' THEN
+        INSERT INTO public.usage_meter_events (
+            reservation_id, generation, operation_sha256, period_id, meter_id, entitlement_id, tool, dimension,
+            quantity_basis, quantity, provider_code, source, occurred_at)
+        SELECT NEW.reservation_id, NEW.generation, NEW.operation_sha256, NEW.period_id, m.meter_id, m.entitlement_id,
+               m.tool, m.dimension, m.quantity_basis, NEW.quantity, NEW.provider_code, NEW.ended_by, NEW.as_of
+          FROM public.commercial_meters m WHERE m.meter_id = NEW.meter_id;
+        IF NEW.unit_cost_picos IS NOT NULL THEN
+            INSERT INTO public.commercial_cost_events (
+                usage_id, price_book_ref, currency, quantity, unit_cost_picos, amount_picos)
+            VALUES (NEW.reservation_id, NEW.cost_price_book_ref, NEW.cost_currency, NEW.quantity, NEW.unit_cost_picos,
+                    NEW.unit_cost_picos * NEW.quantity);
+        END IF;
+    END IF;
+    IF NEW.ended_by = 'sweep' THEN
+        INSERT INTO public.commercial_sweep_findings (reservation_id, generation, business, outcome, reserved_at)
+        VALUES (NEW.reservation_id, NEW.generation, NEW.business, NEW.state, NEW.reserved_at);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER commercial_reservation_counts AFTER INSERT OR UPDATE ON commercial_runtime_reservations
+    FOR EACH ROW EXECUTE FUNCTION commercial_reservation_counts();

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import InterfaceError, OperationalError, connections
 
 from metering.consumption import statements
 from metering.consumption.contracts import (
@@ -32,7 +32,7 @@ from metering.consumption.models import ChargeState
 from metering.consumption.window import ALIAS
 from outbox.contracts.contract import timestamp
 from outbox.steps import reach
-from outbox.transport import ask
+from outbox.transport import NotBound, ask
 
 DIMENSIONS: Mapping[str, str] = {
     "input_tokens": "llm.input_tokens",
@@ -42,7 +42,7 @@ DIMENSIONS: Mapping[str, str] = {
     "samples_above_threshold": "resource.samples_above_threshold",
 }
 """Column of a charge to the charge dimension that billing prices."""
-UNREACHABLE = (DatabaseError, InterfaceError, ConnectionError, TimeoutError, LookupError)
+UNREACHABLE = (OperationalError, InterfaceError, ConnectionError, TimeoutError, NotBound)
 """What says nothing about a charge: billing cannot be asked at all now."""
 
 log = structlog.get_logger("metering.consumption")
@@ -124,7 +124,11 @@ def _settle(taken: Sequence[_Taken], answers: Sequence[ChargeAnswer | None]) -> 
         for one, answer in zip(taken, answers, strict=True)
         if answer is not None
     ]
-    parameters: dict[str, Any] = {"again": settings.CONSUMPTION_ASK_AGAIN_AFTER, "answers": orjson.dumps(told).decode()}
+    parameters: dict[str, Any] = {
+        "again": settings.CONSUMPTION_ASK_AGAIN_AFTER,
+        "ids": [row["id"] for row in told],
+        "answers": orjson.dumps(told).decode(),
+    }
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(statements.SETTLE, parameters)
     return Counter(ChargeState(str(row["state"])) for row in told)

@@ -172,6 +172,10 @@ RETURNING consumption_charge_id, kind, cluster_id, window_start, window_end, org
 """
 """When to ask again stands there before billing is asked, so whoever dies in between has lost nothing."""
 SETTLE = """
+WITH held AS (
+    SELECT consumption_charge_id FROM consumption_charges WHERE consumption_charge_id = ANY (%(ids)s)
+     ORDER BY kind, cluster_id, window_start, organization_id, applies_to FOR NO KEY UPDATE
+)
 UPDATE consumption_charges c
    SET state = a.state, ask_after = CASE a.state WHEN 'refused' THEN now() + make_interval(secs => %(again)s) END,
        answered_at = now(), charge_id = a.charge, refusal = a.refusal, refusal_detail = a.detail,
@@ -183,9 +187,11 @@ UPDATE consumption_charges c
   FROM json_to_recordset(%(answers)s::json) AS a (
        id bigint, generation bigint, state text, charge text, refusal text, detail text, standing bigint, posted bigint,
        sha256 text, account text, book text, currency text, picos numeric)
- WHERE c.consumption_charge_id = a.id AND c.generation = a.generation AND c.state IN ('due', 'refused')
+ WHERE c.consumption_charge_id = a.id AND c.consumption_charge_id IN (SELECT consumption_charge_id FROM held)
+   AND c.generation = a.generation AND c.state IN ('due', 'refused')
 """
-"""An answer about quantities that changed meanwhile changes nothing: the charge is due again."""
+"""An answer about quantities that changed meanwhile changes nothing: the charge is due again. Charges are locked in the
+order in which `CHARGE` writes them."""
 REISSUE = """
 UPDATE consumption_charges
    SET generation = greatest(generation, standing_generation) + 1, state = 'due', ask_after = now(),

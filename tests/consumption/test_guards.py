@@ -167,6 +167,16 @@ def test_a_window_of_another_length_or_beginning_is_refused(alias: str, start: s
     assert refusal_of(alias, statement) in {"consumption_window_length", "22008"}
 
 
+@pytest.mark.trap("D30")
+def test_a_temporary_table_of_the_same_name_deceives_no_guard() -> None:
+    shadow = "CREATE TEMPORARY TABLE consumption_window_length AS SELECT true AS single, 60 AS seconds"
+    window = (
+        "INSERT INTO consumption_windows (kind, cluster_id, window_start, window_end)"
+        " VALUES ('llm_billing', '7', '2026-03-04 11:01+00', '2026-03-04 11:02+00')"
+    )
+    assert refusal_of(ALIAS, shadow, window) == "consumption_window_length"
+
+
 def test_there_is_one_length_for_ever() -> None:
     second = "INSERT INTO consumption_window_length (single, seconds) VALUES ({}, 60)"
     assert refusal_of("telemetry.schema", second.format("false")) == "consumption_window_length_one"

@@ -120,7 +120,7 @@ def _with_referencing(touched: set[str], cursor: Any) -> list[str]:
     cursor.execute(
         "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f' UNION ALL"
         " SELECT inhrelid::regclass::text, inhparent::regclass::text FROM pg_inherits"
-        " JOIN pg_class ON oid = inhrelid AND relkind IN ('r', 'p')"
+        " JOIN pg_class ON oid = inhrelid AND relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
     )
     references = [(child.strip('"'), parent.strip('"')) for child, parent in cursor.fetchall()]
     while more := {child for child, parent in references if parent in touched} - touched:

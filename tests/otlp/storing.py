@@ -45,3 +45,14 @@ def forget_days() -> None:
     days._retained.clear()
     for known in days._known.values():
         known.clear()
+
+
+def has_timescale() -> bool:
+    """Whether the event tables are hypertables here."""
+    return bool(rows("SELECT 1 FROM pg_extension WHERE extname = 'timescaledb'"))
+
+
+def parts(table: str) -> list[str]:
+    """The partitions or chunks of a table of events."""
+    found = rows("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [table])
+    return [name for (name,) in found]

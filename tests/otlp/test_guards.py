@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from tests.otlp.make import NOON, llm, sample
-from tests.otlp.storing import put, rows, stored
+from tests.otlp.storing import has_timescale, parts, put, rows, stored
 
 EVENT: dict[str, Any] = {
     "event_id": "e", "occurred_at": NOON, "cluster_id": "7", "source_mode": "gateway", "tenant_name": "t",
@@ -65,7 +65,7 @@ def a_day(telemetry: None) -> None:
         ({"namespace": None}, "null value"),
         ({"model_name": None}, "null value"),
         ({"prompt_tokens": None}, "null value"),
-        ({"occurred_at": None}, "null value|no partition"),
+        ({"occurred_at": None}, "(?i)null value|no partition"),
         ({"event_id": "x" * 256}, "value too long"),
         ({"model_name": "x" * 256}, "value too long"),
     ],
@@ -74,7 +74,7 @@ def test_a_wrong_llm_event_is_refused(a_day: None, changed: dict[str, Any], guar
     with pytest.raises(Exception, match=guard):
         insert("llm_billing_events", EVENT, **changed)
     insert("llm_billing_events", EVENT)
-    with pytest.raises(Exception, match="llm_billing_events_20260304_pkey"):
+    with pytest.raises(Exception, match=r"llm_billing_events(_20260304)?_pkey"):
         insert("llm_billing_events", EVENT)
 
 
@@ -97,7 +97,7 @@ def test_a_wrong_resource_event_is_refused(a_day: None, changed: dict[str, Any],
     with pytest.raises(Exception, match=guard):
         insert("resource_utilization_events", SAMPLE, **changed)
     insert("resource_utilization_events", SAMPLE)
-    with pytest.raises(Exception, match="resource_utilization_events_20260304_pkey"):
+    with pytest.raises(Exception, match=r"resource_utilization_events(_20260304)?_pkey"):
         insert("resource_utilization_events", SAMPLE)
 
 
@@ -108,11 +108,12 @@ def test_no_login_changes_or_removes_a_stored_event_nor_in_its_partition(
     telemetry: None, table: str, alias: str
 ) -> None:
     put([llm("e"), sample("e")])
-    for part in (table, f"{table}_20260304"):
+    truncates = [f"TRUNCATE {part}" for part in (table, *([] if has_timescale() else parts(table)))]
+    for part in (table, *parts(table)):
         for statement in (
             f"UPDATE {part} SET tenant_name = 'x'",
             f"DELETE FROM {part}",
-            f"TRUNCATE {part}",
+            *truncates,
             f"SELECT set_config('pgtrigger.ignore', '{table}:{{*}}', false); DELETE FROM {part}",
             f"SET session_replication_role = replica; DELETE FROM {part}",
         ):
@@ -125,14 +126,15 @@ def test_no_login_changes_or_removes_a_stored_event_nor_in_its_partition(
 @pytest.mark.parametrize("alias", ["telemetry", "telemetry.read"])
 def test_only_the_functions_make_and_remove_days(telemetry: None, alias: str) -> None:
     put([llm("e")])
+    part = parts("llm_billing_events")[0]
     for statement in (
-        "DROP TABLE llm_billing_events_20260304",
-        "ALTER TABLE llm_billing_events DETACH PARTITION llm_billing_events_20260304",
+        f"DROP TABLE {part}",
+        f"ALTER TABLE llm_billing_events DETACH PARTITION {part}",
         "CREATE TABLE mine PARTITION OF llm_billing_events FOR VALUES FROM ('2031-01-01') TO ('2031-01-02')",
         "CREATE TABLE mine (x int)",
-        "LOCK TABLE llm_billing_events IN ACCESS EXCLUSIVE MODE",
+        "DO $$ BEGIN LOCK TABLE llm_billing_events IN ACCESS EXCLUSIVE MODE; END $$",
     ):
-        with pytest.raises(Exception, match=r"must be owner|permission denied|transaction blocks"):
+        with pytest.raises(Exception, match=r"must be owner|permission denied|do not support"):
             run(statement, alias=alias)
     if alias == "telemetry.read":
         for call in (
@@ -155,6 +157,8 @@ def test_a_temporary_table_shadows_nothing_in_the_functions(telemetry: None) -> 
         cursor.execute("INSERT INTO telemetry_retention VALUES ('llm_billing', 'infinity')")
         cursor.execute("SELECT telemetry_ensure_days('llm_billing', '{2021-02-03}')")
     connections["telemetry"].close()
+    if has_timescale():
+        pytest.skip("chunks make themselves")
     assert rows("SELECT to_regclass('public.llm_billing_events_20210203') IS NOT NULL") == [(True,)]
 
 

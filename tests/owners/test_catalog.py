@@ -57,7 +57,7 @@ def test_exactly_the_declared_tables_triggers_and_functions_are_there(owner: Own
     triggers = names(
         owner,
         "SELECT relname, tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid"
-        " WHERE NOT tgisinternal AND NOT relispartition",
+        " WHERE NOT tgisinternal AND NOT relispartition AND relnamespace = 'public'::regnamespace",
     )
     assert triggers == declared_triggers(owner)
     functions = {

@@ -1,7 +1,7 @@
 """End a generation of a reservation as its marker says: settle what committed, release what was refused (C2).
 
-Ending is one conditional UPDATE; whoever is second changes nothing. The database writes usage and cost in the same
-statement and moves the counters.
+Ending is one conditional UPDATE in the database (sql/reserve.sql), which also writes usage and cost and moves the
+counter (sql/counts.sql); whoever is second changes nothing.
 """
 
 import uuid
@@ -23,10 +23,7 @@ from outbox.steps import reach
 PATIENCE_SECONDS = 5.0
 """How long a caller that asks how its work ended waits for a transaction that is at work under the same key."""
 
-END = """
-UPDATE commercial_runtime_reservations SET state = %s, ended_at = clock_timestamp(), ended_by = %s
- WHERE reservation_id = %s AND generation = %s AND state = 'reserved'
-"""
+END = "SELECT commercial_end(%s, %s, %s, %s)"
 STANDING = "SELECT generation, state FROM commercial_runtime_reservations WHERE reservation_id = %s"
 
 log = structlog.get_logger("billing.commercial")
@@ -88,8 +85,8 @@ def end_generation(reservation_id: uuid.UUID, generation: int, wanted: Reservati
     if connections[ALIAS].in_atomic_block:
         raise WrongTransaction(f"A transaction is open on {ALIAS!r}: {WrongTransaction.__doc__}")
     with raw_cursor(ALIAS) as cursor:
-        cursor.execute(END, (wanted.value, by.value, reservation_id, generation))
-        if cursor.rowcount == 1:
+        cursor.execute(END, (reservation_id, generation, wanted.value, by.value))
+        if cursor.fetchone() == (True,):
             metrics.ended(outcome=wanted.value, source=by.value)
             return True
         cursor.execute(STANDING, (reservation_id,))

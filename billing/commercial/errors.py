@@ -65,7 +65,7 @@ class CommercialMisconfigured(CommercialError):
 
 
 class AmbiguousMeter(CommercialMisconfigured):
-    """More than one active meter of the tenant counts this. Permanent: end all subscriptions to it but one."""
+    """Another subscription of the tenant counts the same at the same time. Permanent: end that one first."""
 
 
 class WrongQuantityBasis(CommercialMisconfigured):

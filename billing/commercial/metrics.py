@@ -19,7 +19,6 @@ DECISIONS = (
     "unmetered",
     "exceeded",
     "conflicting",
-    "ambiguous",
     "wrong_basis",
     "wrong_key",
     "unknown_cost",

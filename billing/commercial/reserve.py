@@ -10,7 +10,6 @@ from uuid_utils.compat import uuid7
 
 from billing.commercial import metrics
 from billing.commercial.errors import (
-    AmbiguousMeter,
     CommercialMisconfigured,
     CommercialUnavailable,
     OperationConflict,
@@ -34,7 +33,7 @@ from outbox.steps import reach
 ALIAS = "billing"
 
 RESERVE = """
-SELECT verdict, reservation, held_generation, hard_limit, used, held, meter, price_book, currency, cost_dimension
+SELECT verdict, reservation, held_generation, hard_limit, taken, held, meter, price_book, currency, cost_dimension
   FROM commercial_reserve(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::numeric)
 """
 PERMITTED: dict[str, PermitState] = {
@@ -45,7 +44,6 @@ PERMITTED: dict[str, PermitState] = {
     "settled": PermitState.SETTLED,
 }
 MISCONFIGURED: dict[str, type[CommercialMisconfigured]] = {
-    "ambiguous": AmbiguousMeter,
     "wrong_basis": WrongQuantityBasis,
     "wrong_key": WrongHashKey,
 }
@@ -69,7 +67,7 @@ class _Answer(NamedTuple):
     reservation_id: uuid.UUID | None
     generation: int | None
     hard_limit: int | None
-    used: int | None
+    taken: int | None
     held: int | None
     meter_id: str | None
     price_book: str | None
@@ -160,10 +158,9 @@ def _cost(answer: _Answer, *, at: datetime) -> _Cost:
 
 def _refuse(answer: _Answer, *, quantity: int) -> NoReturn:
     if answer.verdict == "exceeded":
+        held = answer.held or 0
         raise QuotaExceeded(
-            Standing(
-                hard_limit=answer.hard_limit or 0, used=answer.used or 0, held=answer.held or 0, requested=quantity
-            )
+            Standing(hard_limit=answer.hard_limit or 0, used=(answer.taken or 0) - held, held=held, requested=quantity)
         )
     if answer.verdict == "conflicting":
         raise OperationConflict(OperationConflict.__doc__)

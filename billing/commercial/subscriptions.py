@@ -7,7 +7,7 @@ from django.db import DatabaseError, transaction
 
 from billing.commercial.catalogue import plan_ref
 from billing.commercial.contracts import SubscriptionFile
-from billing.commercial.errors import SubscriptionConflict, SubscriptionInvalid, UnknownSubscription
+from billing.commercial.errors import AmbiguousMeter, SubscriptionConflict, SubscriptionInvalid, UnknownSubscription
 from billing.commercial.models import StoredPlan, Subscription
 from billing.commercial.reserve import ALIAS
 from billing.ledger.models import Tenant
@@ -16,6 +16,7 @@ from outbox.raw import raw_cursor
 
 UNKNOWN_ZONE = {"22023", "22007", "22008"}
 """SQLSTATEs of a zone or a day that does not exist."""
+WITHOUT_FORM = {"commercial_subscription_zone", "commercial_subscription_half_open"}
 MOMENTS = "SELECT commercial_moment(%s::date::timestamp, %s), commercial_moment(%s::date::timestamp, %s)"
 
 
@@ -31,7 +32,7 @@ def open_subscription(file: SubscriptionFile) -> bool:
     """Open a subscription, and its tenant's entry if there is none. False if it is open already, as it is in the file.
 
     Raises `SubscriptionConflict` if it is open with other properties, `SubscriptionInvalid` for a plan, zone or day
-    that does not exist.
+    that does not exist, `AmbiguousMeter` if another one of the tenant counts the same at the same time.
     """
     plan = plan_ref(name=file.plan, plan_version=file.plan_version)
     if not StoredPlan.objects.filter(plan_ref=plan).exists():
@@ -53,7 +54,9 @@ def open_subscription(file: SubscriptionFile) -> bool:
             Tenant.objects.bulk_create([tenant], ignore_conflicts=True)
             wanted.save(force_insert=True)
     except DatabaseError as error:
-        if _names_what_is_not(error):
+        if _constraint(error) == "commercial_subscription_one_meter":
+            raise AmbiguousMeter(f"{file.subscription_id}: {AmbiguousMeter.__doc__}") from error
+        if getattr(error.__cause__, "sqlstate", None) in UNKNOWN_ZONE or _constraint(error) in WITHOUT_FORM:
             raise SubscriptionInvalid(f"{file.subscription_id}: {SubscriptionInvalid.__doc__}") from error
         raise
     return True
@@ -75,8 +78,7 @@ def end_subscription(*, subscription_id: str, at: datetime) -> bool:
                 raise SubscriptionConflict(f"It ends at {row.ends_at.isoformat()}. {SubscriptionConflict.__doc__}")
             Subscription.objects.filter(subscription_id=subscription_id).update(ends_at=at)
     except DatabaseError as error:
-        constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
-        if constraint in {"commercial_subscription_ends", "commercial_subscription_half_open"}:
+        if _constraint(error) in {"commercial_subscription_ends", "commercial_subscription_half_open"}:
             raise SubscriptionConflict(f"{subscription_id}: {SubscriptionConflict.__doc__}") from error
         raise
     return True
@@ -91,10 +93,5 @@ def _same(known: Subscription, wanted: Subscription) -> bool:
     return False
 
 
-def _names_what_is_not(error: DatabaseError) -> bool:
-    diagnosis = getattr(error.__cause__, "diag", None)
-    return (
-        getattr(error.__cause__, "sqlstate", None) in UNKNOWN_ZONE
-        or getattr(diagnosis, "constraint_name", None) == "commercial_subscription_zone"
-        or getattr(diagnosis, "constraint_name", None) == "commercial_subscription_half_open"
-    )
+def _constraint(error: DatabaseError) -> str | None:
+    return getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)

@@ -142,7 +142,7 @@ class Meter(models.Model):
 
     meter_id = models.TextField(primary_key=True, help_text="plan/tool/dimension")
     plan = models.ForeignKey(StoredPlan, on_delete=models.PROTECT, related_name="meters", db_index=False)
-    entitlement = models.ForeignKey(Entitlement, on_delete=models.PROTECT, related_name="meters")
+    entitlement = models.ForeignKey(Entitlement, on_delete=models.PROTECT, related_name="meters", db_index=False)
     tool = models.TextField()
     dimension = models.TextField()
     quantity_basis = models.TextField(choices=QuantityBasis)
@@ -164,6 +164,7 @@ class Meter(models.Model):
                 | Q(cost_price_book__isnull=False, cost_currency__isnull=False, cost_dimension__isnull=False),
             ),
         ]
+        indexes = [models.Index(name="commercial_meter_of", fields=["entitlement", "tool", "dimension"])]
         triggers = [
             *append_only(name="commercial_meter", message="A meter never changes; import a new plan."),
             _in_text(

@@ -64,11 +64,11 @@ def _same(columns: tuple[str, ...]) -> str:
 class RuntimeReservation(models.Model):
     """Quota set aside for one operation, identified by a keyed hash; one row per operation, for ever.
 
-    Written by `commercial_reserve` (sql/reserve.sql); the owner's login may only end a generation.
+    Written by `commercial_reserve` and `commercial_end` (sql/reserve.sql) and by nothing else.
     """
 
     reservation_id = models.UUIDField(primary_key=True)
-    operation_sha256 = models.TextField(unique=True, help_text="Keyed hash of who does what; the operation's identity.")
+    operation_sha256 = models.TextField(help_text="Keyed hash of who does what; the operation's identity.")
     business = models.TextField(help_text="The owner in whose database the markers of this reservation are.")
     period = models.ForeignKey(EntitlementPeriod, on_delete=models.PROTECT, db_constraint=False, db_index=False)
     meter = models.ForeignKey(Meter, on_delete=models.PROTECT, db_constraint=False, db_index=False)
@@ -85,15 +85,13 @@ class RuntimeReservation(models.Model):
     unit_cost_picos = picos(null=True)
 
     owner_may_insert = False
-    owner_may_update = ("state", "ended_at", "ended_by")
 
     class Meta:
         db_table = "commercial_runtime_reservations"
         verbose_name = "reservation"
         constraints = [
-            models.CheckConstraint(
-                name="commercial_reservation_operation_hashed", condition=is_sha256("operation_sha256")
-            ),
+            # Not `unique=True` on the field, which would cost the hot path a second index for LIKE.
+            models.UniqueConstraint(name="commercial_reservation_once", fields=["operation_sha256"]),
             models.CheckConstraint(
                 name="commercial_reservation_state_closed", condition=Q(state__in=ReservationState.values)
             ),
@@ -102,9 +100,8 @@ class RuntimeReservation(models.Model):
                 condition=Q(quantity__gte=0, quantity__lte=MAX_INTEGER, generation__gte=1),
             ),
             models.CheckConstraint(
-                name="commercial_reservation_codes",
-                condition=Q(business__regex=r"^[a-z][a-z_]*$")
-                & (Q(provider_code=None) | Q(provider_code__regex=r"^[a-z][a-z0-9_]{0,39}$")),
+                name="commercial_reservation_provider",
+                condition=Q(provider_code=None) | Q(provider_code__regex=r"^[a-z][a-z0-9_]{0,39}$"),
             ),
             models.CheckConstraint(
                 name="commercial_reservation_shape",
@@ -120,17 +117,20 @@ class RuntimeReservation(models.Model):
         indexes = [
             models.Index(
                 name="commercial_held",
-                fields=["business", "reserved_at", "reservation_id"],
+                fields=["reserved_at", "reservation_id"],
+                include=["business", "period", "quantity", "generation"],
                 condition=Q(state=ReservationState.RESERVED),
             ),
         ]
         triggers = [
             *never_delete(name="commercial_reservation", message="A reservation is never deleted."),
+            # A CHECK would match the patterns again at every later step.
             refuse_when(
-                name="commercial_reservation_born_reserved",
+                name="commercial_reservation_born",
                 operation=pgtrigger.Insert,
-                condition="NEW.state IS DISTINCT FROM 'reserved' OR NEW.generation IS DISTINCT FROM 1",
-                message="A reservation begins reserved, in its first generation.",
+                condition="(NEW.state = 'reserved' AND NEW.generation = 1 AND length(NEW.operation_sha256) = 64"
+                " AND NEW.operation_sha256 ~ '^[0-9a-f]+$' AND NEW.business ~ '^[a-z][a-z_]*$') IS NOT TRUE",
+                message="A reservation begins reserved, in its first generation, and is known by a keyed hash.",
             ),
             refuse_when(
                 name="commercial_reservation_steps",

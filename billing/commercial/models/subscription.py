@@ -19,7 +19,10 @@ class PeriodUnit(models.TextChoices):
 
 
 class Subscription(models.Model):
-    """One tenant's contract, from `starts_at` up to and without `ends_at`. Nothing of it changes, and it ends once."""
+    """One tenant's contract, from `starts_at` up to and without `ends_at`. Nothing of it changes, and it ends once.
+
+    No two subscriptions of a tenant count the same tool and dimension at the same time (sql/periods.sql).
+    """
 
     subscription_id = models.TextField(primary_key=True)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False)
@@ -71,25 +74,27 @@ class Subscription(models.Model):
 
 
 class EntitlementPeriod(models.Model):
-    """One entitlement in one period of one subscription: the row that is locked to decide, and what it has counted.
+    """One entitlement in one period of one subscription: the row that is locked to decide, and what is taken of it.
 
-    Counters move with reservations, in their statement (sql/counts.sql); no login role may write them.
+    `taken_quantity` is used and held together. It moves with reservations, in their statement (sql/counts.sql), and no
+    login role may write it. What is held is the sum of the reservations that are open now; the rest is used.
     """
 
     period_id = models.BigAutoField(primary_key=True)
     subscription = models.ForeignKey(Subscription, on_delete=models.PROTECT, db_index=False, related_name="periods")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_constraint=False, db_index=False)
     entitlement = models.ForeignKey(Entitlement, on_delete=models.PROTECT, db_index=False)
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField(help_text="The first moment that does not belong to it.")
     hard_limit = models.BigIntegerField()
-    used_quantity = models.BigIntegerField(db_default=0)
-    held_quantity = models.BigIntegerField(db_default=0)
+    taken_quantity = models.BigIntegerField(db_default=0)
     opened_at = models.DateTimeField(db_default=Now())
 
     owner_may_insert = False
     owner_may_execute = (
         "commercial_reserve(uuid, text, text, text, text, text, text, text, bigint, text, timestamptz, text, text,"
         " numeric)",
+        "commercial_end(uuid, integer, text, text)",
         "commercial_moment(timestamp, text)",
     )
 
@@ -99,27 +104,26 @@ class EntitlementPeriod(models.Model):
             models.UniqueConstraint(name="commercial_period_once", fields=["subscription", "entitlement", "starts_at"]),
             models.CheckConstraint(name="commercial_period_half_open", condition=Q(ends_at__gt=F("starts_at"))),
             models.CheckConstraint(
-                name="commercial_period_never_below_zero", condition=Q(used_quantity__gte=0, held_quantity__gte=0)
-            ),
-            models.CheckConstraint(
                 name="commercial_period_within_limit",
-                condition=Q(hard_limit__gte=F("used_quantity") + F("held_quantity")),
+                condition=Q(taken_quantity__gte=0, taken_quantity__lte=F("hard_limit")),
             ),
         ]
+        indexes = [models.Index(name="commercial_period_of_tenant", fields=["tenant", "ends_at"])]
         triggers = [
             *never_delete(name="commercial_period", message="A period is never deleted."),
             refuse_when(
                 name="commercial_period_born_empty",
                 operation=pgtrigger.Insert,
-                condition="(NEW.used_quantity, NEW.held_quantity) IS DISTINCT FROM (0, 0)",
-                message="A period begins with nothing used and nothing held.",
+                condition="NEW.taken_quantity IS DISTINCT FROM 0",
+                message="A period begins with nothing taken.",
             ),
             refuse_when(
                 name="commercial_period_frozen",
                 operation=pgtrigger.Update,
-                condition="pg_trigger_depth() = 0 OR (NEW.period_id, NEW.subscription_id, NEW.entitlement_id,"
-                " NEW.starts_at, NEW.hard_limit, NEW.opened_at) IS DISTINCT FROM (OLD.period_id, OLD.subscription_id,"
-                " OLD.entitlement_id, OLD.starts_at, OLD.hard_limit, OLD.opened_at) OR NEW.ends_at > OLD.ends_at",
+                condition="pg_trigger_depth() = 0 OR (NEW.period_id, NEW.subscription_id, NEW.tenant_id,"
+                " NEW.entitlement_id, NEW.starts_at, NEW.hard_limit, NEW.opened_at) IS DISTINCT FROM (OLD.period_id,"
+                " OLD.subscription_id, OLD.tenant_id, OLD.entitlement_id, OLD.starts_at, OLD.hard_limit,"
+                " OLD.opened_at) OR NEW.ends_at > OLD.ends_at",
                 message="A period moves with its reservations and ends with its subscription, and not otherwise.",
             ),
             Guard(
@@ -130,10 +134,11 @@ class EntitlementPeriod(models.Model):
                 func=f"""
                     SELECT * INTO contract FROM public.commercial_subscriptions s
                      WHERE s.subscription_id = NEW.subscription_id FOR NO KEY UPDATE;
-                    IF NOT EXISTS (SELECT FROM public.commercial_entitlements e
+                    IF NEW.tenant_id IS DISTINCT FROM contract.tenant_id OR NOT EXISTS (
+                                   SELECT FROM public.commercial_entitlements e
                                     WHERE e.entitlement_id = NEW.entitlement_id AND e.plan_id = contract.plan_id
                                       AND e.hard_limit = NEW.hard_limit) THEN
-                        {refusal("commercial_period_of_plan", "A period has an entitlement of its plan and its limit.")}
+                        {refusal("commercial_period_of_plan", "A period is of its subscription's tenant and plan.")}
                     END IF;
                     IF NEW.starts_at < contract.starts_at OR NEW.ends_at > contract.ends_at THEN
                         {refusal("commercial_period_in_contract", "A period lies within its subscription.")}

@@ -9,7 +9,7 @@ from billing.commercial.models.plan import Entitlement, Meter, QuantityBasis
 from billing.commercial.models.reservation import EndedBy, ReservationState, RuntimeReservation
 from billing.commercial.models.subscription import EntitlementPeriod
 from billing.ledger.models import picos
-from outbox.guards import append_only, is_sha256, refuse_when
+from outbox.guards import append_only, refuse_when
 
 BY_HAND = "pg_trigger_depth() = 0"
 """The row does not come from the trigger on reservations."""
@@ -41,7 +41,6 @@ class UsageMeterEvent(models.Model):
         db_table = "usage_meter_events"
         verbose_name = "usage"
         constraints = [
-            models.CheckConstraint(name="usage_meter_event_operation_hashed", condition=is_sha256("operation_sha256")),
             models.CheckConstraint(name="usage_meter_event_quantity", condition=Q(quantity__gte=0)),
             models.CheckConstraint(name="usage_meter_event_source_closed", condition=Q(source__in=EndedBy.values)),
         ]

@@ -1,39 +1,26 @@
 -- What is counted follows the reservation, in its own statement, under the schema role: the owner's login can write neither
--- counters nor usage. A period that would hold more than its limit fails its CHECK, and with it the whole statement.
+-- counters nor usage. A period that would take more than its limit fails its CHECK, and with it the whole statement. The
+-- guards of the table see to it that a row comes to 'reserved' from nothing or from 'released', and leaves it once.
+--
+-- A period counts what is taken: used and held together. Settling changes only which of the two it is, so it does not touch
+-- the row that every decision about the entitlement waits for.
 CREATE FUNCTION commercial_reservation_counts() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
 $$
-DECLARE
-    held bigint := 0;
-    used bigint := 0;
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.state = 'reserved' THEN
-        held := -OLD.quantity;
-    END IF;
     IF NEW.state = 'reserved' THEN
-        held := held + NEW.quantity;
-    ELSIF NEW.state = 'settled' THEN
-        used := NEW.quantity;
-    END IF;
-    UPDATE public.commercial_entitlement_periods p
-       SET held_quantity = p.held_quantity + held, used_quantity = p.used_quantity + used
-     WHERE p.period_id = NEW.period_id;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_of_period',
-            MESSAGE = 'A reservation takes from a period that exists.';
-    END IF;
-    IF NEW.state = 'reserved' THEN
-        IF NOT EXISTS (
-            SELECT FROM public.commercial_entitlement_periods p
-              JOIN public.commercial_meters m ON m.entitlement_id = p.entitlement_id
-             WHERE p.period_id = NEW.period_id AND p.starts_at <= NEW.as_of AND NEW.as_of < p.ends_at
-               AND m.meter_id = NEW.meter_id) THEN
-            RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_fits',
-                MESSAGE = 'A reservation takes from the period of its time, through a meter of its entitlement.';
+        UPDATE public.commercial_entitlement_periods p SET taken_quantity = p.taken_quantity + NEW.quantity
+         WHERE p.period_id = NEW.period_id AND p.starts_at <= NEW.as_of AND NEW.as_of < p.ends_at;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_in_period',
+                MESSAGE = 'A reservation takes from the period that holds its time.';
         END IF;
         RETURN NULL;
     END IF;
-    IF NEW.state = 'settled' THEN
+    IF NEW.state = 'released' THEN
+        UPDATE public.commercial_entitlement_periods p SET taken_quantity = p.taken_quantity - NEW.quantity
+         WHERE p.period_id = NEW.period_id;
+    ELSE
         INSERT INTO public.usage_meter_events (
             reservation_id, generation, operation_sha256, period_id, meter_id, entitlement_id, tool, dimension,
             quantity_basis, quantity, provider_code, source, occurred_at)

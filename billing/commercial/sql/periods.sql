@@ -1,7 +1,7 @@
 -- The calendar of periods: half-open, one after the other without a gap, by the wall clock of the subscription's zone. The
 -- database is the one authority for it, and what it once opened stays.
 
--- The moment of a wall time. One that the calendar skips counts from the skip on, one that comes twice from its first time.
+-- The moment of a wall time. One that the calendar skips is read by the clock of before, one that comes twice is its first.
 CREATE FUNCTION commercial_moment(wall timestamp, zone text) RETURNS timestamptz
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog AS
 $$
@@ -54,6 +54,28 @@ BEGIN
     ends_at := public.commercial_boundary(anchor, zone, unit, n + 1);
 END
 $$;
+
+-- At any time one meter of a tenant counts a tool and dimension. Openings for one tenant follow one another.
+CREATE FUNCTION commercial_subscription_opens() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
+$$
+BEGIN
+    PERFORM FROM public.tenants t WHERE t.tenant_ref = NEW.tenant_id FOR NO KEY UPDATE;
+    IF EXISTS (
+        SELECT FROM public.commercial_subscriptions o
+          JOIN public.commercial_meters a ON a.plan_id = o.plan_id
+          JOIN public.commercial_meters b ON b.plan_id = NEW.plan_id AND b.tool = a.tool AND b.dimension = a.dimension
+         WHERE o.tenant_id = NEW.tenant_id AND o.subscription_id <> NEW.subscription_id
+           AND o.starts_at < coalesce(NEW.ends_at, 'infinity') AND NEW.starts_at < coalesce(o.ends_at, 'infinity')) THEN
+        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_subscription_one_meter',
+            MESSAGE = 'Another subscription of the tenant counts the same tool and dimension at the same time.';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER commercial_subscription_opens AFTER INSERT ON commercial_subscriptions
+    FOR EACH ROW EXECUTE FUNCTION commercial_subscription_opens();
 
 -- A subscription that ends cuts the period it ends in; whoever decides holds that row, so no decision misses the end.
 CREATE FUNCTION commercial_subscription_ends() RETURNS trigger

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import asyncpg  # type: ignore[import-not-found]  # these three live in the peers' environment
-import uvloop  # type: ignore[import-not-found]  # the peers live in an environment of their own
+import uvloop
 from pgqueuer import AsyncpgDriver, Queries, QueueManager  # type: ignore[import-not-found]  # likewise
 
 from tests.bench import children

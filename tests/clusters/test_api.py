@@ -163,7 +163,10 @@ def test_a_token_that_is_not_this_clusters_is_a_404(call: Callable[..., Any]) ->
     assert states(8) == [TokenState.PRIMARY]
 
 
-@pytest.mark.parametrize(("address", "allowed"), [(ROTATE, "POST"), (TOKENS, "GET"), (f"{TOKENS}/6a6c338f-3498-4607-a296-bf6c0f605893", "DELETE")])
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [(ROTATE, "POST"), (TOKENS, "GET"), (f"{TOKENS}/6a6c338f-3498-4607-a296-bf6c0f605893", "DELETE")],
+)
 def test_each_address_answers_one_method(bearer: str, address: str, allowed: str) -> None:
     for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} - {allowed}:
         response = Client().generic(method, address, headers={"Authorization": bearer})

@@ -82,7 +82,9 @@ def test_make_without_python_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / ".venv").exists()
 
 
-@pytest.mark.parametrize(("argument", "advice"), [("TRACE=/nowhere.csv", "Name a CSV"), ("LIMIT=0", "Write 1 to 1000000000")])
+@pytest.mark.parametrize(
+    ("argument", "advice"), [("TRACE=/nowhere.csv", "Name a CSV"), ("LIMIT=0", "Write 1 to 1000000000")]
+)
 def test_an_input_that_is_none_is_refused_before_anything_starts(empty_state: Path, argument: str, advice: str) -> None:
     done = subprocess.run(
         ["make", "demo", argument],

@@ -1,6 +1,8 @@
 """What stops a start, by name; what a start brings up to date; and what it waits for."""
 
 import http.client
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +17,7 @@ from metering.otlp import start
 from metering.otlp.start import STORE_SETTINGS, prepare
 from tests.crash.processes import ROOT, Crew
 from tests.ground.conftest import clean_environment
-from tests.ground.waiting import until
+from tests.ground.waiting import gone, until
 from tests.otlp.make import body, llm
 from tests.otlp.server import free_port
 from tests.otlp.server import start as start_server
@@ -180,3 +182,19 @@ def test_a_stopping_receiver_finishes_what_it_took(crew: Crew, make_token: Any) 
     sending.join()
     assert statuses == [200]
     assert server.parent.wait(timeout=60) == 0
+
+
+def test_a_killed_parent_leaves_nobody_behind_who_keeps_the_port(database: None, crew: Crew) -> None:
+    server = start_server(crew, OTLP_PROCESSES="2")
+    until(lambda: len(server.processes()) == 2)
+    children = server.processes()
+    server.parent.kill()
+    until(lambda: all(gone(pid) for pid in children))
+
+
+def test_a_killed_process_is_replaced_at_once(database: None, crew: Crew) -> None:
+    server = start_server(crew)
+    (first,) = server.processes()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: server.processes() not in ([first], []))
+    until(lambda: server.get("/health/live").status == 200)

@@ -31,7 +31,7 @@ up: $(RUNTIME) ## Run everything in the foreground until Ctrl-C (WEB_PORT=8000)
 	@exec $(PY) -m config.supervisor up
 
 test: $(TOOLS) ## Run the tests (ARGS='tests/outbox -k claim' WORKERS=2)
-	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(TOOLS) ## Lint, format, types, walls, migrations, contracts, coverage, alert rules; changes nothing
 	@$(MAKE) --no-print-directory --keep-going check-all

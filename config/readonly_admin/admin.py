@@ -133,8 +133,6 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
     def list_view(self, request: HttpRequest) -> HttpResponse:
         """One page of the list."""
         self._ensure_may_view(request)
-        if any("\x00" in value for value in request.GET.values()):
-            raise BadRequest("U+0000 stands in no identifier.")
         queryset, order = self.get_queryset(request).defer(*self.deferred), self.order
         chosen: dict[str, str] = {}
         bars = []
@@ -263,6 +261,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django has no type
     def _ensure_may_view(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
             raise PermissionDenied
+        if any("\x00" in value for value in request.GET.values()):
+            raise BadRequest("U+0000 stands in no identifier.")
 
     def _field(self, name: str) -> "Field[Any, Any] | None":
         try:

@@ -18,7 +18,7 @@ def queues(command: tuple[str, ...]) -> set[str]:
 
 def test_the_worker_serves_the_queue_of_every_owner() -> None:
     programs = {program.name: program for program in read_procfile(path=PROCFILE, environment={})}
-    assert list(programs) == ["web", "worker", "beat"]
+    assert list(programs) == ["web", "otlp", "worker", "beat"]
     assert queues(programs["worker"].command) == {owner.queue for owner in OWNERS}
 
 

@@ -106,7 +106,8 @@ def rows(statement: str, *values: Any, alias: str = "billing.read") -> list[tupl
     """What a query answers."""
     with connections[alias].cursor() as cursor:
         cursor.execute(statement, list(values) or None)
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
 
 
 FULL = """
@@ -119,7 +120,8 @@ SELECT coalesce(sum(p.taken_quantity - h.held), 0)::bigint, coalesce(sum(h.held)
 
 def used_and_held() -> tuple[int, int]:
     """Over all periods there are."""
-    return rows(FULL)[0]  # type: ignore[return-value]  # two sums
+    used, held = rows(FULL)[0]
+    return used, held
 
 
 def usage() -> int:
@@ -129,17 +131,17 @@ def usage() -> int:
 
 def states() -> list[tuple[str, int, str | None]]:
     """State, generation and who ended it, of every reservation in the order in which they were made."""
-    return rows(  # type: ignore[return-value]  # these columns
-        "SELECT state, generation, ended_by FROM commercial_runtime_reservations ORDER BY reservation_id"
-    )
+    found = rows("SELECT state, generation, ended_by FROM commercial_runtime_reservations ORDER BY reservation_id")
+    return [(state, generation, ended_by) for state, generation, ended_by in found]
 
 
 def markers() -> list[tuple[str, int, str]]:
     """Kind, generation and verdict of every marker, in the order of their subjects."""
-    return rows(  # type: ignore[return-value]  # these columns
+    found = rows(
         "SELECT kind, generation, verdict FROM commercial_markers ORDER BY subject_id, generation",
         alias="attachments.read",
     )
+    return [(kind, generation, verdict) for kind, generation, verdict in found]
 
 
 COMMERCIAL = (

@@ -26,7 +26,8 @@ PERIOD = "SELECT starts_at, ends_at FROM commercial_period(%s, %s, %s, %s)"
 
 def period(anchor: datetime, zone: str, unit: str, at: datetime) -> tuple[datetime, datetime]:
     """What the database says."""
-    return rows(PERIOD, anchor, zone, unit, at, alias="billing.schema")[0]  # type: ignore[return-value]  # two columns
+    starts, ends = rows(PERIOD, anchor, zone, unit, at, alias="billing.schema")[0]
+    return starts, ends
 
 
 def moment(wall: datetime, zone: str) -> datetime:

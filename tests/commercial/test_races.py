@@ -1,6 +1,7 @@
 """Many sessions at once on one entitlement: exactly the limit, one effect each, never below zero, never a deadlock."""
 
 import random
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -114,8 +115,9 @@ def test_settling_releasing_and_sweeping_at_once_end_a_reservation_once_and_as_i
         if committed:
             with transaction.atomic(using=BUSINESS):
                 hooks.mark(permit.marker, using=BUSINESS)
-        ending = [partial(hooks.release, permit)] * 6 + ([partial(hooks.settle, permit)] * 6 if committed else [])
-        ended = set(in_threads([*ending, *[lambda: swept_now() and None] * 3])) - {None}
+        ending: list[Callable[[], object]] = [partial(hooks.release, permit), swept_now] * 4
+        ending += [partial(hooks.settle, permit)] * 4 if committed else []
+        ended = {answer for answer in in_threads(ending) if isinstance(answer, Ended)}
         assert ended == {Ended.SETTLED if committed else Ended.RELEASED}
     assert (usage(), used_and_held()) == (5, (5, 0))
     assert rows("SELECT count(*) FROM usage_meter_events") == [(1,)]
@@ -200,9 +202,13 @@ def test_everything_at_once_on_few_rows_never_deadlocks_and_the_counters_are_rig
                 answers.append(type(ended).__name__)
         return answers
 
-    sweeps = [lambda: [swept_now() and "swept"] * 3] * 2
-    answers = in_threads([*(partial(worker, seed) for seed in range(10)), *sweeps])
+    def sweeper() -> list[str]:
+        return [f"failed {swept_now().failed}" for _ in range(3)]
+
+    workers: list[Callable[[], list[str]]] = [partial(worker, seed) for seed in range(10)]
+    answers = in_threads([*workers, sweeper, sweeper])
     assert sum(answer.count("written") for answer in answers) > 0
+    assert {text for answer in answers[-2:] for text in answer} == {"failed 0"}
     swept_now()
     settled = rows("SELECT count(*) FROM commercial_runtime_reservations WHERE state = 'settled'")[0][0]
     assert (usage(), used_and_held()) == (settled, (settled, 0))
@@ -214,10 +220,11 @@ def test_the_end_of_a_subscription_and_decisions_about_it_follow_one_another() -
     contract = subscribe(limit=100)
     reserve(operation(contract))
     end = AT + timedelta(seconds=1)
-    late = [partial(hooks.reserve, operation(contract), quantity=1, using=BUSINESS, at=end) for _ in range(10)]
-    early = [partial(reserve, operation(contract)) for _ in range(10)]
-    ending = partial(end_subscription, subscription_id=contract.subscription_id, at=end)
-    answers = in_threads([*early, ending, *late])
+    calls: list[Callable[[], object]] = [partial(reserve, operation(contract)) for _ in range(10)]
+    calls.append(partial(end_subscription, subscription_id=contract.subscription_id, at=end))
+    for _ in range(10):
+        calls.append(partial(hooks.reserve, operation(contract), quantity=1, using=BUSINESS, at=end))
+    answers = in_threads(calls)
     held = [answer for answer in answers if isinstance(answer, Permit) and answer.state is PermitState.RESERVED]
     assert len(held) >= 10
     assert used_and_held() == (0, 1 + len(held))

@@ -153,7 +153,6 @@ class Meter(models.Model):
     class Meta:
         db_table = "commercial_meters"
         constraints = [
-            models.UniqueConstraint(name="commercial_meter_once", fields=["plan", "tool", "dimension"]),
             models.CheckConstraint(
                 name="commercial_meter_id_says_which",
                 condition=Q(meter_id=Concat(F("plan_id"), SLASH, F("tool"), SLASH, F("dimension"))),
@@ -164,7 +163,10 @@ class Meter(models.Model):
                 | Q(cost_price_book__isnull=False, cost_currency__isnull=False, cost_dimension__isnull=False),
             ),
         ]
-        indexes = [models.Index(name="commercial_meter_of", fields=["entitlement", "tool", "dimension"])]
+        indexes = [
+            models.Index(name="commercial_meter_of_plan", fields=["plan", "tool", "dimension"]),
+            models.Index(name="commercial_meter_of", fields=["entitlement", "tool", "dimension"]),
+        ]
         triggers = [
             *append_only(name="commercial_meter", message="A meter never changes; import a new plan."),
             _in_text(

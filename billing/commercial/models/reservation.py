@@ -148,7 +148,7 @@ class IdentityKey(models.Model):
     """Which key hashes the identities of operations: a hash of its own, stored with the first reservation (C7)."""
 
     key_id = models.TextField(primary_key=True)
-    only = models.BooleanField(db_default=Value(True), unique=True)
+    singleton = models.BooleanField(db_default=Value(True), unique=True)
     known_since = models.DateTimeField(db_default=Now())
 
     owner_may_insert = False
@@ -157,6 +157,6 @@ class IdentityKey(models.Model):
         db_table = "commercial_identity_keys"
         constraints = [
             models.CheckConstraint(name="commercial_identity_key_hashed", condition=is_sha256("key_id")),
-            models.CheckConstraint(name="commercial_identity_key_only", condition=Q(only=True)),
+            models.CheckConstraint(name="commercial_identity_key_only", condition=Q(singleton=True)),
         ]
         triggers = append_only(name="commercial_identity_key", message="The key that identifies operations stays.")

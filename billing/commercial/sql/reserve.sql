@@ -29,7 +29,7 @@ DECLARE
 BEGIN
     FOR attempt IN 1..20 LOOP
         SELECT p.period_id, p.hard_limit, p.taken_quantity, m.meter_id, m.quantity_basis, m.cost_price_book,
-               m.cost_currency, m.cost_dimension, (SELECT k.key_id FROM commercial_identity_keys k WHERE k.only) AS key_id
+               m.cost_currency, m.cost_dimension, (SELECT k.key_id FROM commercial_identity_keys k WHERE k.singleton) AS key_id
           INTO period
           FROM commercial_entitlement_periods p
           JOIN commercial_meters m

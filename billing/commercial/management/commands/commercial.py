@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from billing.commercial.catalogue import import_plan, read_plans
 from billing.commercial.errors import CommercialError
+from billing.commercial.fullness import fullness
 from billing.commercial.models import EntitlementPeriod, Subscription
 from billing.commercial.subscriptions import end_subscription, open_subscription, read_subscriptions
 from billing.commercial.sweep import sweep
@@ -76,11 +77,12 @@ class Command(BaseCommand):
         if not rows.filter(subscription_id=options["subscription"]).exists():
             raise CommandError(f"There is no subscription {options['subscription']!r}.")
         periods = EntitlementPeriod.objects.using(alias).filter(subscription_id=options["subscription"])
+        full = fullness([period.period_id for period in periods], alias=alias)
         for period in periods.order_by("starts_at", "entitlement_id"):
-            free = period.hard_limit - period.used_quantity - period.held_quantity
+            now = full[period.period_id]
             self.stdout.write(
                 f"{period.entitlement_id}  {period.starts_at.isoformat()} to {period.ends_at.isoformat()}  "
-                f"used {period.used_quantity}, held {period.held_quantity}, free {free} of {period.hard_limit}"
+                f"used {now.used}, held {now.held}, free {now.free} of {now.hard_limit}"
             )
 
     def _sweep(self, options: dict[str, Any]) -> None:

@@ -222,7 +222,7 @@ def _committed_after_all(scope: BusinessTransaction, error: BaseException) -> bo
     decision = scope._how_it_ended()
     if decision is None:
         metrics.outcome_unknown()
-        log.error("commercial_outcome_unknown", error_class=type(error).__name__)
+        log.error("quota_outcome_unknown", error_class=type(error).__name__)
         raise OutcomeUnknown(OutcomeUnknown.__doc__) from error
     if decision is Decision.REFUSED:
         _follow_rollback(scope)
@@ -230,5 +230,5 @@ def _committed_after_all(scope: BusinessTransaction, error: BaseException) -> bo
     _follow_commit(scope)
     lost = isinstance(error, (OperationalError, InterfaceError))
     if lost:
-        log.warning("commercial_commit_answer_lost", error_class=type(error).__name__)
+        log.warning("quota_commit_answer_lost", error_class=type(error).__name__)
     return lost

@@ -68,4 +68,4 @@ def _run(callback: Callback | None, phase: str) -> None:
     except Exception as error:
         metrics.callback_failed(phase)
         expected = isinstance(error, CommercialError)
-        log.error("commercial_callback_failed", phase=phase, error_class=type(error).__name__, exc_info=not expected)
+        log.error("quota_callback_failed", phase=phase, error_class=type(error).__name__, exc_info=not expected)

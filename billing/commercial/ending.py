@@ -94,7 +94,6 @@ def end_generation(reservation_id: uuid.UUID, generation: int, wanted: Reservati
     released = wanted is ReservationState.RELEASED
     if found and (found == (generation, wanted.value) or (released and found[0] > generation)):
         return False
-    log.error(
-        "commercial_contradiction", reservation_id=str(reservation_id), generation=generation, wanted=wanted.value
-    )
+    metrics.contradicted()
+    log.error("quota_contradiction", reservation_id=str(reservation_id), generation=generation, wanted=wanted.value)
     raise Contradiction(f"{reservation_id}, generation {generation}: {Contradiction.__doc__}")

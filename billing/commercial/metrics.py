@@ -43,6 +43,12 @@ METRICS: tuple[Metric, ...] = (
         (),
         "Business transactions whose answer to COMMIT was lost, and nobody could be asked.",
     ),
+    Metric(
+        "commercial_contradictions_total",
+        Kind.COUNTER,
+        (),
+        "Attempts to end a reservation otherwise than it had ended: facts that disagree.",
+    ),
     Metric("commercial_swept_total", Kind.COUNTER, ("business", "outcome"), "Left reservations that sweeps looked at."),
     Metric(
         "commercial_last_sweep_timestamp_seconds",
@@ -90,6 +96,11 @@ def callback_failed(phase: str) -> None:
 def outcome_unknown() -> None:
     """Nobody could say how a business transaction ended."""
     _counter("commercial_outcomes_unknown_total").inc()
+
+
+def contradicted() -> None:
+    """A reservation had ended otherwise than its marker says."""
+    _counter("commercial_contradictions_total").inc()
 
 
 def swept(*, business: str, outcome: str) -> None:

@@ -92,7 +92,7 @@ def _resolve(key: MarkerKey, *, using: str) -> str:
         if isinstance(error, DatabaseError) and getattr(error.__cause__, "sqlstate", None) is None:
             raise
         log.error(
-            "commercial_sweep_failed",
+            "quota_sweep_failed",
             reservation_id=str(key.subject_id),
             generation=key.generation,
             error_class=type(error).__name__,

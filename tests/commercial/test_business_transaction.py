@@ -229,7 +229,7 @@ def test_a_completion_that_raises_is_logged_and_counted_and_stops_no_other_one(
     assert (notes(), usage()) == ({"a": "text"}, 1)
     assert failures("completion") == before + 1
     logged: Any = caplog.records[-1].msg
-    assert (logged["event"], logged["phase"]) == ("commercial_callback_failed", "completion")
+    assert (logged["event"], logged["phase"]) == ("quota_callback_failed", "completion")
 
 
 def test_a_settlement_that_fails_leaves_the_reservation_to_the_sweep(settings: Any) -> None:

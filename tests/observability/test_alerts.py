@@ -20,7 +20,8 @@ RULE_TESTS = sorted((ROOT / "deploy" / "prometheus" / "tests").glob("*.yml"))
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
 RUNBOOK = ROOT / "docs" / "runbook"
 SECTIONS = ("## What it means", "## What to look at", "## What to do", "## What not to do")
-OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption)_[a-z_]+\b")
+OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption|commercial)_[a-z_]+\b")
+PREFIXES = ("outbox_", "operations_", "billing_", "commercial_")
 ALERT = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 SUBJECTS = {
     "outbox_oldest_pending_seconds": "oldest pending age per destination, also when no worker runs",
@@ -36,6 +37,9 @@ SUBJECTS = {
     "up{": "a scrape that is missing",
     "outbox_worker_processes": "no worker",
     "operations_oldest_revision_gap_seconds": "gaps open for long",
+    "commercial_oldest_held_seconds": "quota held for long",
+    "commercial_swept_total": "findings of sweeps",
+    "commercial_callbacks_failed_total": "failing completions",
     "billing_oldest_unconfirmed_hold_seconds": "holds unconfirmed for long",
     "consumption_oldest_due_window_seconds": "windows not summed up for long",
     "consumption_oldest_orphan_seconds": "usage that nobody is charged for",
@@ -126,7 +130,7 @@ def test_rules_and_pages_use_metrics_that_exist() -> None:
         assert used_series(rule["expr"]) or "up{" in rule["expr"], name
         histograms = {metric.name for metric in all_metrics() if metric.kind is Kind.HISTOGRAM}
         page = set(OURS.findall((RUNBOOK / f"{name}.md").read_text()))
-        metrics = {word for word in page if word in known or word.startswith(("outbox_", "operations_", "billing_"))}
+        metrics = {word for word in page if word in known or word.startswith(PREFIXES)}
         assert metrics - {"outbox_deliveries"} <= known | histograms, name
 
 

@@ -25,7 +25,7 @@ from tests.outbox.make import admission
 LABELS = {
     "across": {"version", "region", "owner", "role", "section", "table", "source"},
     "outbox": {"producer", "destination", "event_type", "schema_version", "code", "reason", "phase", "outcome"},
-    "rest": {"verdict", "consumer", "state", "kind"},
+    "rest": {"verdict", "consumer", "state", "business", "kind"},
 }
 """Every label there may be. Each has a value list that a release or the owner table closes, or that is cut short."""
 FORBIDDEN = re.compile(r"tenant|organi[sz]ation|user|request|trace|run|reservation|event_id|_id$|operation|correlation")
@@ -77,6 +77,8 @@ def test_the_contract_is_this_list() -> None:
         ("operations_oldest_unlinked_reservation_seconds", ()),
         ("billing_unconfirmed_holds", ()),
         ("billing_oldest_unconfirmed_hold_seconds", ()),
+        ("commercial_held_reservations", ("business",)),
+        ("commercial_oldest_held_seconds", ("business",)),
         ("otlp_days_ahead", ("kind",)),
         ("otlp_identity_lag_seconds", ("kind",)),
         ("otlp_conflict_rows", ("reason",)),

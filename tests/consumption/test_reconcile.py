@@ -21,7 +21,6 @@ from metering.otlp.reconcile import Compared, NoLongerKept, reconcile
 from metering.otlp.sinks import ArchiveFailed, Origin
 from outbox import steps
 from tests.otlp.make import NOON, body, llm, rules, sample
-from tests.otlp.storing import parts_with
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.spec("T12")]
 MICROSECOND, HOUR = timedelta(microseconds=1), timedelta(hours=1)
@@ -90,10 +89,9 @@ def test_an_archive_that_fails_is_made_up_for_when_the_client_comes_again(archiv
 def test_what_is_archived_and_nowhere_stored_is_named(archive: Path) -> None:
     send(llm("a"), llm("b"))
     with connections["telemetry.schema"].cursor() as cursor:
-        (part,) = parts_with("llm_billing_events", "b")
-        cursor.execute(f"ALTER TABLE {part} DISABLE TRIGGER USER")
-        cursor.execute(f"DELETE FROM {part} WHERE event_id = 'b'")
-        cursor.execute(f"ALTER TABLE {part} ENABLE TRIGGER USER")
+        cursor.execute("ALTER TABLE llm_billing_events DISABLE TRIGGER USER")
+        cursor.execute("DELETE FROM llm_billing_events WHERE event_id = 'b'")
+        cursor.execute("ALTER TABLE llm_billing_events ENABLE TRIGGER USER")
     one = compared(archive)[Kind.LLM_BILLING]
     assert (one.exceeding_count, one.exceeding) == (1, (("b", "2026-03-04T12:00:00.123456Z"),))
 

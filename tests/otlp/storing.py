@@ -56,8 +56,3 @@ def parts(table: str) -> list[str]:
     """The partitions or chunks of a table of events."""
     found = rows("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [table])
     return [name for (name,) in found]
-
-
-def parts_with(table: str, event_id: str) -> list[str]:
-    """Those of them that hold an event."""
-    return [name for (name,) in rows(f"SELECT tableoid::regclass::text FROM {table} WHERE event_id = %s", [event_id])]

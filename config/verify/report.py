@@ -4,7 +4,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from config.verify import admission, attempts, charges, deliveries, ledger, projection, receipts, telemetry, tokens
+from config.verify import (
+    admission,
+    attempts,
+    charges,
+    deliveries,
+    ledger,
+    projection,
+    quota,
+    receipts,
+    telemetry,
+    tokens,
+)
 from config.verify.check import Check, Tally
 from config.verify.totals import totals
 
@@ -18,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     *tokens.CHECKS,
     *telemetry.CHECKS,
     *charges.CHECKS,
+    *quota.CHECKS,
 )
 """Every invariant that can be proven from the databases, in the order of the report."""
 

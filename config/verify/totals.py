@@ -34,10 +34,11 @@ OF_CORE_NAMES = ("runs", "receipts", "operations", "timeline_entries", "open_gap
 OF_BILLING = """
 SELECT count(*) FILTER (WHERE state = 'open'),
        count(*) FILTER (WHERE state = 'open' AND confirmed_at IS NULL),
-       (SELECT count(*) FROM ledger_postings)
+       (SELECT count(*) FROM ledger_postings), (SELECT count(*) FROM usage_meter_events),
+       (SELECT count(*) FROM commercial_runtime_reservations WHERE state = 'reserved')
   FROM billing_reservations
 """
-OF_BILLING_NAMES = ("open_reservations", "unconfirmed_reservations", "postings")
+OF_BILLING_NAMES = ("open_reservations", "unconfirmed_reservations", "postings", "usage_events", "held_quota")
 
 OF_TELEMETRY = """
 SELECT (SELECT count(*) FROM llm_billing_events), (SELECT count(*) FROM resource_utilization_events),

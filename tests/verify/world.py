@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db import connections, transaction
 
+from billing.commercial import hooks
+from billing.commercial.sweep import sweep
 from billing.finalization.sweep import sweep_admissions
 from billing.ledger.models import ChargeSource
 from config.owners import owner_named
@@ -22,6 +24,8 @@ from outbox.dispatch import Dispatcher
 from outbox.members import Members
 from outbox.transport import ask
 from tests.billing.books import funded_account, standard_prices
+from tests.commercial import make as commercial
+from tests.commercial.test_cost import COST, import_costs
 from tests.consumption import make as consumption
 from tests.outbox.make import admission, run_created, wallet_reserved
 from tests.upstream.requests import AT, request
@@ -62,6 +66,7 @@ def build() -> None:
     claim_and_vanish()
     append(*admission("pending"))
     tokens()
+    quota()
     telemetry()
 
 
@@ -91,6 +96,20 @@ def telemetry() -> None:
     consumption.exclude("twice")
     consumption.swept()
     consumption.receive(consumption.llm(consumption.WINDOW + 2 * consumption.HOUR))
+
+
+def quota() -> None:
+    """Quota that was counted with its cost, was left and found by a sweep, and is held in its second generation."""
+    import_costs()
+    contract = commercial.subscribe(cost=COST)
+    using, at = commercial.BUSINESS, commercial.AT
+    with hooks.business_transaction(using=using) as work:
+        work.reserve(commercial.operation(contract), quantity=3, at=at)
+        work.marker()
+    hooks.reserve(commercial.operation(contract), quantity=2, using=using, at=at)
+    sweep(business=using, held_for=timedelta(0))
+    hooks.release(hooks.reserve(commercial.operation(contract, "again"), quantity=1, using=using, at=at))
+    hooks.reserve(commercial.operation(contract, "again"), quantity=1, using=using, at=at)
 
 
 def hold(account: str) -> None:

@@ -83,6 +83,29 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a whole: its name, how much, and the class of operator.css that colours it."""
+
+    name: str
+    amount: int
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How a whole is divided, in `unit`; what no part takes is free."""
+
+    whole: int
+    parts: tuple[Part, ...]
+    unit: str
+
+    @property
+    def free(self) -> int:
+        """What is left of the whole."""
+        return self.whole - sum(part.amount for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """The four-tuple of a content-addressed object."""
 

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from config.readonly_admin.charts import Stack
-from config.readonly_admin.values import Age, Amount, Code, Document, Lines, Link, Reference, Span, State
+from config.readonly_admin.charts import LEAST, WIDTH, Stack
+from config.readonly_admin.values import Age, Amount, Code, Document, Lines, Link, Reference, Share, Span, State
 
 register = template.Library()
 NOTHING = mark_safe('<span class="nothing">—</span>')
@@ -158,6 +158,23 @@ def _(value: Reference, now: datetime) -> str:
     )
     return format_html(
         '<dl class="reference">{}</dl>', format_html_join("", "<dt>{}</dt><dd><code>{}</code></dd>", rows)
+    )
+
+
+@draw.register
+def _(value: Share, now: datetime) -> str:
+    drawn, x = [], 0.0
+    for part in value.parts:
+        width = round(max(WIDTH * part.amount / value.whole, LEAST), 2) if part.amount and value.whole else 0.0
+        drawn.append((part.tone, x, width))
+        x += width
+    said = [f"{part.name} {number(part.amount)}" for part in value.parts]
+    said.append(f"free {number(value.free)} of {number(value.whole)} {value.unit}")
+    return format_html(
+        '<svg class="share" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="10"/>{}</svg><span class="second">{}</span>',
+        format_html_join("", '<rect class="{}" x="{}" width="{}" height="10"/>', drawn),
+        ", ".join(said),
     )
 
 

@@ -1,5 +1,7 @@
 """Find billing's records by any exact id they carry, in one statement of index look-ups."""
 
+import uuid
+
 from django.db import connections
 
 from config.readonly_admin import SECTIONS, Link, Table
@@ -27,15 +29,29 @@ SELECT 'fences', 'finalization fence', billing_finalization_fence_id FROM billin
 UNION ALL
 SELECT 'works', 'finalization work', billing_finalization_work_ref FROM billing_finalization_works
  WHERE billing_finalization_work_ref = %(id)s
+UNION ALL
+SELECT 'plans', 'plan', plan_ref FROM commercial_plans WHERE plan_ref = %(id)s
+UNION ALL
+SELECT 'subscriptions', 'subscription', subscription_id FROM commercial_subscriptions WHERE subscription_id = %(id)s
+UNION ALL
+SELECT 'quota-reservations', 'quota reservation', reservation_id::text FROM commercial_runtime_reservations
+ WHERE reservation_id = %(uuid)s::uuid
 """
 
 
 def find_money(alias: str, text: str) -> list[Table]:
     """What carries the id."""
     with connections[alias].cursor() as cursor:
-        cursor.execute(FIND, {"id": text})
+        cursor.execute(FIND, {"id": text, "uuid": _uuid(text)})
         found = cursor.fetchall()
     if not found:
         return []
     cells = tuple((Link(key, SECTIONS["billing"].row_url(slug, key)), what) for slug, what, key in found)
     return [Table("Money", ("Record", "What it is"), cells)]
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

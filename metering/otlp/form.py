@@ -1,14 +1,14 @@
 """The fast way through records that look alike, which is most of them: the same row as `read_record`, or None.
 
 Records of one emitter have the same keys in the same order. For each such list of keys, beside one resource, it is
-worked out once where each column's value stands; then a record is read by a few calls that loop in C. Whatever is not
-plain (an empty string, a number in another encoding, a value out of bounds, two values that disagree, a missing
-field) is None, and `read_record` decides. A property test holds the two together.
+worked out once where each column's value stands; then a record costs one look at each key and at each stored value.
+Whatever is not plain (an empty string, a number in another encoding, a value out of bounds, two values that disagree,
+a missing field) is None, and `read_record` decides. A property test holds the two together.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Final
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -21,12 +21,9 @@ from metering.otlp.times import EPOCH_MICROS
 MAX_FORMS = 64
 """Lists of keys that are worked out for one resource; an emitter with more is no emitter of plain records."""
 TEXTS: Final = frozenset({Shape.TEXT, Shape.IDENTIFIER})
-
-_key: Callable[[KeyValue], str] = attrgetter("key")
-_string: Callable[[KeyValue], str] = attrgetter("value.string_value")
-_int: Callable[[KeyValue], int] = attrgetter("value.int_value")
-_double: Callable[[KeyValue], float] = attrgetter("value.double_value")
-_bool: Callable[[KeyValue], bool] = attrgetter("value.bool_value")
+TEXT_KEYS: Final = frozenset(
+    {column.field.value for columns in COLUMNS.values() for column in columns if column.shape in TEXTS}
+)
 
 Attributes = list[KeyValue]
 Picked = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -34,7 +31,7 @@ Picked = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Where the values of one kind stand, in a record's strings followed by `constants`."""
+    """Where the values of one kind stand: texts in the layout's strings followed by `constants`."""
 
     kind: Kind
     constants: tuple[str | None, ...]
@@ -50,10 +47,15 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One list of keys: where the event type stands (None: nowhere), and the form for each of its values."""
+    """One list of keys: the attributes whose strings are read, and the form for each event type."""
 
-    type_at: int | None
+    places: tuple[int, ...]
+    """The event type comes first, if it is there at all."""
+    has_type: bool
     forms: dict[str, Form | None]
+
+
+NO_LAYOUT: Final = Layout((), has_type=False, forms={})
 
 
 class Forms:
@@ -63,60 +65,65 @@ class Forms:
         self._resource = resource
         self._rules = rules
         self._latest = rules.latest
-        self._layouts: dict[tuple[str, ...], Layout | None] = {}
+        self._layouts: dict[tuple[str, ...], Layout] = {}
 
     def read(self, record: LogRecord) -> tuple[Kind, Row] | None:
         """The kind and row of a plain record, None for any other."""
         attributes = list(record.attributes)
-        keys = tuple(map(_key, attributes))
-        layout = self._layouts[keys] if keys in self._layouts else self._lay_out(keys)
-        if layout is None:
-            return None
-        strings = list(map(_string, attributes))
-        form = layout.forms.get("" if layout.type_at is None else strings[layout.type_at])
-        if form is None:
-            return None
-        values = (*strings, *form.constants)
-        numbers = form.numbers(attributes)
+        keys = tuple([attribute.key for attribute in attributes])
+        layout = self._layouts.get(keys) or self._lay_out(keys)
+        strings: list[str | None] = [attributes[place].value.string_value for place in layout.places]
+        form = layout.forms.get(strings[0] if layout.has_type else "")  # type: ignore[arg-type]  # none is None yet
         nanos = record.time_unix_nano or record.observed_time_unix_nano
+        if form is None or not nanos:
+            return None
         occurred = nanos // NANOS_PER_MICRO - EPOCH_MICROS
+        own = form.own(strings)
+        joined = "".join(own)
         if (
-            numbers is None
-            or not nanos
-            or not form.earliest <= occurred <= self._latest
-            or not _are_plain(form, values)
+            not form.earliest <= occurred <= self._latest
+            or "" in own
+            or "\x00" in joined
+            or (len(joined) > MAX_TEXT and max(map(len, own)) > MAX_TEXT)
+            or (form.overridden and any(strings[place] != constant for place, constant in form.overridden))
         ):
             return None
-        return form.kind, (*form.texts(values), *numbers, occurred)
-
-    def _lay_out(self, keys: tuple[str, ...]) -> Layout | None:
-        if len(self._layouts) >= MAX_FORMS:
+        numbers = form.numbers(attributes)
+        if numbers is None:
             return None
+        strings.extend(form.constants)
+        return form.kind, (*form.texts(strings), *numbers, occurred)
+
+    def _lay_out(self, keys: tuple[str, ...]) -> Layout:
+        layout = NO_LAYOUT
         stored = [key for key in keys if key in STORED]
-        layout = None
-        if len(stored) == len(set(stored)):
-            places = {key: place for place, key in enumerate(keys) if key in STORED}
-            layout = self._layout(places, len(keys))
-        self._layouts[keys] = layout
+        if len(self._layouts) < MAX_FORMS:
+            if len(stored) == len(set(stored)):
+                layout = self._layout({key: place for place, key in enumerate(keys) if key in STORED})
+            self._layouts[keys] = layout
         return layout
 
-    def _layout(self, places: dict[str, int], length: int) -> Layout | None:
+    def _layout(self, places: dict[str, int]) -> Layout:
+        event_type = EVENT_TYPE.field.value
+        read = [key for key in places if key in TEXT_KEYS]
         try:
             inherited = self._resource.read(EVENT_TYPE)
-            type_at = places.get(Field.EVENT_TYPE.value)
-            if type_at is None:
-                kinds = {"": Kind(str(inherited or Kind.LLM_BILLING.value))}
-            else:
+            if event_type in places:
+                read.insert(0, event_type)
                 kinds = {kind.value: kind for kind in Kind if inherited in {None, kind.value}}
-            return Layout(type_at, {name: self._form(kind, places, length) for name, kind in kinds.items()})
+            else:
+                kinds = {"": Kind(str(inherited or Kind.LLM_BILLING.value))}
+            order = {key: place for place, key in enumerate(read)}
+            forms = {name: self._form(kind, places, order) for name, kind in kinds.items()}
         except ValueError:  # Invalid is one, and so is an unknown kind
-            return None
+            return NO_LAYOUT
+        return Layout(tuple(places[key] for key in read), event_type in places, forms)
 
-    def _form(self, kind: Kind, places: dict[str, int], length: int) -> Form | None:
+    def _form(self, kind: Kind, places: dict[str, int], order: dict[str, int]) -> Form | None:
         constants: list[str | None] = []
         texts, own, overridden = [], [], []
         for column in (column for column in COLUMNS[kind] if column.shape in TEXTS):
-            place = places.get(column.field.value)
+            place = order.get(column.field.value)
             inherited = self._resource.read(column)
             if place is not None:
                 own.append(place)
@@ -125,20 +132,20 @@ class Forms:
             else:
                 if inherited is None and self._is_required(column):
                     return None
-                place = length + len(constants)
+                place = len(order) + len(constants)
                 constants.append(None if inherited is None else str(inherited))
             texts.append(place)
         numbers = self._numbers(kind, places)
-        if numbers is None or len(own) < 2 or len(texts) < 2:  # noqa: PLR2004  # itemgetter of one item is no tuple
+        if numbers is None or len(own) < 2:  # noqa: PLR2004  # itemgetter of one item is no tuple
             return None
         return Form(
-            kind,
-            tuple(constants),
-            itemgetter(*texts),
-            itemgetter(*own),
-            tuple(overridden),
-            numbers,
-            self._rules.earliest[kind],
+            kind=kind,
+            constants=tuple(constants),
+            texts=itemgetter(*texts),
+            own=itemgetter(*own),
+            overridden=tuple(overridden),
+            numbers=numbers,
+            earliest=self._rules.earliest[kind],
         )
 
     def _is_required(self, column: Column) -> bool:
@@ -155,27 +162,18 @@ class Forms:
         return _Counts(given, found) if kind is Kind.LLM_BILLING else _Levels(*given)
 
 
-def _are_plain(form: Form, values: Sequence[Any]) -> bool:
-    own = form.own(values)
-    joined = "".join(own)
-    if "\x00" in joined or (len(joined) > MAX_TEXT and max(map(len, own)) > MAX_TEXT):
-        return False
-    return "" not in own and all(values[place] == constant for place, constant in form.overridden)
-
-
 class _Counts:
     """The counts of an LLM event; the optional one is the last column."""
 
     def __init__(self, given: tuple[int, ...], found: list[int | None]) -> None:
-        self._pick: Picked = itemgetter(*given)
+        self._given = given
         self._rest = (None,) * (len(found) - len(given))
 
     def __call__(self, attributes: Attributes) -> tuple[Any, ...] | None:
-        picked = self._pick(attributes)
-        counts = tuple(map(_int, picked))
+        counts = [attributes[place].value.int_value for place in self._given]
         if min(counts) <= 0:
-            for count, attribute in zip(counts, picked, strict=True):
-                if count < 0 or (count == 0 and attribute.value.WhichOneof("value") != "int_value"):
+            for count, place in zip(counts, self._given, strict=True):
+                if count < 0 or (count == 0 and attributes[place].value.WhichOneof("value") != "int_value"):
                     return None
         return None if max(counts) > MAX_COUNT else (*counts, *self._rest)
 
@@ -188,12 +186,10 @@ class _Levels:
         self._flag_at = flag_at
 
     def __call__(self, attributes: Attributes) -> tuple[Any, ...] | None:
-        level = _double(attributes[self._level_at])
-        if not 0 < level <= MAX_LEVEL:
-            kind = attributes[self._level_at].value.WhichOneof("value")
-            if level != 0 or kind != "double_value":
-                return None
-        flag = _bool(attributes[self._flag_at])
-        if not flag and attributes[self._flag_at].value.WhichOneof("value") != "bool_value":
+        level, flag = attributes[self._level_at].value, attributes[self._flag_at].value
+        number = level.double_value
+        if not 0 < number <= MAX_LEVEL and (number != 0 or level.WhichOneof("value") != "double_value"):
             return None
-        return level + 0.0, flag
+        if not flag.bool_value and flag.WhichOneof("value") != "bool_value":
+            return None
+        return number + 0.0, flag.bool_value

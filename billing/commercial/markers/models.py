@@ -40,7 +40,6 @@ class Marker(models.Model):
         db_table = "commercial_markers"
         verbose_name = "marker"
         constraints = [
-            models.CheckConstraint(name="commercial_marker_kind_closed", condition=Q(kind__in=MarkerKind.values)),
             models.CheckConstraint(name="commercial_marker_verdict_closed", condition=Q(verdict__in=Verdict.values)),
             models.CheckConstraint(
                 name="commercial_marker_generation",

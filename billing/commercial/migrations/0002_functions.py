@@ -12,5 +12,5 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL((SQL / f"{name}.sql").read_text(), migrations.RunSQL.noop)
-        for name in ("periods", "reserve", "counts")
+        for name in ("periods", "reserve", "whole", "counts")
     ]

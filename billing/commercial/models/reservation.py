@@ -1,6 +1,5 @@
 """Runtime reservations of quota, and the key with which operations are identified (C2, C7)."""
 
-import pgtrigger
 from django.db import models
 from django.db.models import Q, Value
 from django.db.models.functions import Now
@@ -8,8 +7,7 @@ from django.db.models.functions import Now
 from billing.commercial.models.plan import Meter
 from billing.commercial.models.subscription import EntitlementPeriod
 from billing.ledger.models import picos
-from outbox.contracts.canonical import MAX_INTEGER
-from outbox.guards import append_only, is_sha256, never_delete, refuse_when
+from outbox.guards import append_only, is_sha256, never_delete
 
 
 class ReservationState(models.TextChoices):
@@ -41,30 +39,11 @@ class EndedBy(models.TextChoices):
     SWEEP = "sweep", "Sweep: what a process left behind was found"
 
 
-SAME_OPERATION = ("reservation_id", "operation_sha256", "business", "quantity")
-SAME_GENERATION = (
-    *SAME_OPERATION,
-    "generation",
-    "period_id",
-    "meter_id",
-    "as_of",
-    "reserved_at",
-    "provider_code",
-    "cost_price_book_ref",
-    "cost_currency",
-    "unit_cost_picos",
-)
-
-
-def _same(columns: tuple[str, ...]) -> str:
-    new, old = (", ".join(f"{row}.{column}" for column in columns) for row in ("NEW", "OLD"))
-    return f"({new}) IS NOT DISTINCT FROM ({old})"
-
-
 class RuntimeReservation(models.Model):
     """Quota set aside for one operation, identified by a keyed hash; one row per operation, for ever.
 
-    Written by `commercial_reserve` and `commercial_end` (sql/reserve.sql) and by nothing else.
+    Written by `commercial_reserve` (sql/reserve.sql); the owner's login may only end a generation. What a row must be
+    is said by one guard (sql/whole.sql).
     """
 
     reservation_id = models.UUIDField(primary_key=True)
@@ -85,35 +64,13 @@ class RuntimeReservation(models.Model):
     unit_cost_picos = picos(null=True)
 
     owner_may_insert = False
+    owner_may_update = ("state", "ended_at", "ended_by")
 
     class Meta:
         db_table = "commercial_runtime_reservations"
         verbose_name = "reservation"
-        constraints = [
-            # Not `unique=True` on the field, which would cost the hot path a second index for LIKE.
-            models.UniqueConstraint(name="commercial_reservation_once", fields=["operation_sha256"]),
-            models.CheckConstraint(
-                name="commercial_reservation_state_closed", condition=Q(state__in=ReservationState.values)
-            ),
-            models.CheckConstraint(
-                name="commercial_reservation_quantity",
-                condition=Q(quantity__gte=0, quantity__lte=MAX_INTEGER, generation__gte=1),
-            ),
-            models.CheckConstraint(
-                name="commercial_reservation_provider",
-                condition=Q(provider_code=None) | Q(provider_code__regex=r"^[a-z][a-z0-9_]{0,39}$"),
-            ),
-            models.CheckConstraint(
-                name="commercial_reservation_shape",
-                condition=Q(state=ReservationState.RESERVED, ended_at=None, ended_by=None)
-                | (~Q(state=ReservationState.RESERVED) & Q(ended_at__isnull=False, ended_by__in=EndedBy.values)),
-            ),
-            models.CheckConstraint(
-                name="commercial_reservation_cost_whole",
-                condition=Q(cost_price_book_ref=None, cost_currency=None, unit_cost_picos=None)
-                | Q(cost_price_book_ref__isnull=False, cost_currency__isnull=False, unit_cost_picos__gte=0),
-            ),
-        ]
+        # Not `unique=True` on the field, which would cost the hot path a second index for LIKE.
+        constraints = [models.UniqueConstraint(name="commercial_reservation_once", fields=["operation_sha256"])]
         indexes = [
             models.Index(
                 name="commercial_held",
@@ -122,26 +79,7 @@ class RuntimeReservation(models.Model):
                 condition=Q(state=ReservationState.RESERVED),
             ),
         ]
-        triggers = [
-            *never_delete(name="commercial_reservation", message="A reservation is never deleted."),
-            # A CHECK would match the patterns again at every later step.
-            refuse_when(
-                name="commercial_reservation_born",
-                operation=pgtrigger.Insert,
-                condition="(NEW.state = 'reserved' AND NEW.generation = 1 AND length(NEW.operation_sha256) = 64"
-                " AND NEW.operation_sha256 ~ '^[0-9a-f]+$' AND NEW.business ~ '^[a-z][a-z_]*$') IS NOT TRUE",
-                message="A reservation begins reserved, in its first generation, and is known by a keyed hash.",
-            ),
-            refuse_when(
-                name="commercial_reservation_steps",
-                operation=pgtrigger.Update,
-                condition=f"""(
-                    (OLD.state = 'reserved' AND NEW.state IN ('settled', 'released') AND {_same(SAME_GENERATION)})
-                 OR (OLD.state = 'released' AND NEW.state = 'reserved' AND NEW.generation = OLD.generation + 1
-                     AND {_same(SAME_OPERATION)})) IS NOT TRUE""",
-                message="A generation ends once; after a release the next one begins; nothing else changes.",
-            ),
-        ]
+        triggers = never_delete(name="commercial_reservation", message="A reservation is never deleted.")
 
 
 class IdentityKey(models.Model):

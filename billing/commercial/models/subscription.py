@@ -73,6 +73,9 @@ class Subscription(models.Model):
         ]
 
 
+FROZEN = "A period moves with its reservations and ends with its subscription, and not otherwise."
+
+
 class EntitlementPeriod(models.Model):
     """One entitlement in one period of one subscription: the row that is locked to decide, and what is taken of it.
 
@@ -94,7 +97,7 @@ class EntitlementPeriod(models.Model):
     owner_may_execute = (
         "commercial_reserve(uuid, text, text, text, text, text, text, text, bigint, text, timestamptz, text, text,"
         " numeric)",
-        "commercial_end(uuid, integer, text, text)",
+        "commercial_release(uuid, integer, text)",
         "commercial_moment(timestamp, text)",
     )
 
@@ -102,7 +105,6 @@ class EntitlementPeriod(models.Model):
         db_table = "commercial_entitlement_periods"
         constraints = [
             models.UniqueConstraint(name="commercial_period_once", fields=["subscription", "entitlement", "starts_at"]),
-            models.CheckConstraint(name="commercial_period_half_open", condition=Q(ends_at__gt=F("starts_at"))),
             models.CheckConstraint(
                 name="commercial_period_within_limit",
                 condition=Q(taken_quantity__gte=0, taken_quantity__lte=F("hard_limit")),
@@ -111,20 +113,19 @@ class EntitlementPeriod(models.Model):
         indexes = [models.Index(name="commercial_period_of_tenant", fields=["tenant", "ends_at"])]
         triggers = [
             *never_delete(name="commercial_period", message="A period is never deleted."),
-            refuse_when(
-                name="commercial_period_born_empty",
-                operation=pgtrigger.Insert,
-                condition="NEW.taken_quantity IS DISTINCT FROM 0",
-                message="A period begins with nothing taken.",
-            ),
-            refuse_when(
+            Guard(
                 name="commercial_period_frozen",
+                when=pgtrigger.Before,
                 operation=pgtrigger.Update,
-                condition="pg_trigger_depth() = 0 OR (NEW.period_id, NEW.subscription_id, NEW.tenant_id,"
-                " NEW.entitlement_id, NEW.starts_at, NEW.hard_limit, NEW.opened_at) IS DISTINCT FROM (OLD.period_id,"
-                " OLD.subscription_id, OLD.tenant_id, OLD.entitlement_id, OLD.starts_at, OLD.hard_limit,"
-                " OLD.opened_at) OR NEW.ends_at > OLD.ends_at",
-                message="A period moves with its reservations and ends with its subscription, and not otherwise.",
+                func=f"""
+                    IF pg_trigger_depth() = 1 OR (NEW.period_id, NEW.subscription_id, NEW.tenant_id, NEW.entitlement_id,
+                        NEW.starts_at, NEW.hard_limit, NEW.opened_at) IS DISTINCT FROM (OLD.period_id,
+                        OLD.subscription_id, OLD.tenant_id, OLD.entitlement_id, OLD.starts_at, OLD.hard_limit,
+                        OLD.opened_at) OR NEW.ends_at > OLD.ends_at THEN
+                        {refusal("commercial_period_frozen", FROZEN)}
+                    END IF;
+                    RETURN NEW;
+                """,
             ),
             Guard(
                 name="commercial_period_fits",
@@ -132,6 +133,12 @@ class EntitlementPeriod(models.Model):
                 operation=pgtrigger.Insert,
                 declare=[("contract", "public.commercial_subscriptions")],
                 func=f"""
+                    IF NEW.taken_quantity IS DISTINCT FROM 0 THEN
+                        {refusal("commercial_period_born_empty", "A period begins with nothing taken.")}
+                    END IF;
+                    IF NEW.starts_at >= NEW.ends_at THEN
+                        {refusal("commercial_period_half_open", "A period has a beginning, and an end after it.")}
+                    END IF;
                     SELECT * INTO contract FROM public.commercial_subscriptions s
                      WHERE s.subscription_id = NEW.subscription_id FOR NO KEY UPDATE;
                     IF NEW.tenant_id IS DISTINCT FROM contract.tenant_id OR NOT EXISTS (

@@ -9,14 +9,21 @@ from billing.commercial.models.plan import Entitlement, Meter, QuantityBasis
 from billing.commercial.models.reservation import EndedBy, ReservationState, RuntimeReservation
 from billing.commercial.models.subscription import EntitlementPeriod
 from billing.ledger.models import picos
-from outbox.guards import append_only, refuse_when
+from outbox.guards import Guard, append_only, refusal
 
-BY_HAND = "pg_trigger_depth() = 0"
-"""The row does not come from the trigger on reservations."""
+
+def _not_by_hand(*, name: str, message: str) -> Guard:
+    """Refuse a row that does not come from the trigger on reservations."""
+    return Guard(
+        name=name,
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert,
+        func=f"IF pg_trigger_depth() = 1 THEN {refusal(name, message)} END IF; RETURN NEW;",
+    )
 
 
 class UsageMeterEvent(models.Model):
-    """What one settled reservation used. There is one for each, and none without (sql/counts.sql)."""
+    """What one settled reservation used. There is one for each, and none without: the same statement writes both."""
 
     reservation = models.OneToOneField(
         RuntimeReservation, on_delete=models.PROTECT, primary_key=True, db_constraint=False, related_name="usage"
@@ -40,17 +47,11 @@ class UsageMeterEvent(models.Model):
     class Meta:
         db_table = "usage_meter_events"
         verbose_name = "usage"
-        constraints = [
-            models.CheckConstraint(name="usage_meter_event_quantity", condition=Q(quantity__gte=0)),
-            models.CheckConstraint(name="usage_meter_event_source_closed", condition=Q(source__in=EndedBy.values)),
-        ]
         indexes = [models.Index(name="usage_meter_event_of_period", fields=["period", "reservation"])]
         triggers = [
             *append_only(name="usage_meter_event", message="Usage never changes."),
-            refuse_when(
+            _not_by_hand(
                 name="usage_meter_event_by_settling",
-                operation=pgtrigger.Insert,
-                condition=BY_HAND,
                 message="Usage is written when a reservation settles, and not otherwise.",
             ),
         ]
@@ -83,10 +84,8 @@ class CostEvent(models.Model):
         ]
         triggers = [
             *append_only(name="commercial_cost_event", message="A cost never changes."),
-            refuse_when(
+            _not_by_hand(
                 name="commercial_cost_event_by_settling",
-                operation=pgtrigger.Insert,
-                condition=BY_HAND,
                 message="A cost is written when a reservation settles, and not otherwise.",
             ),
         ]
@@ -117,10 +116,8 @@ class SweepFinding(models.Model):
         indexes = [models.Index(name="commercial_sweep_by_time", fields=["found_at", "reservation_id", "generation"])]
         triggers = [
             *append_only(name="commercial_sweep_finding", message="What a sweep found stays."),
-            refuse_when(
+            _not_by_hand(
                 name="commercial_sweep_finding_by_ending",
-                operation=pgtrigger.Insert,
-                condition=BY_HAND,
                 message="A finding is written when a sweep ends a reservation, and not otherwise.",
             ),
         ]

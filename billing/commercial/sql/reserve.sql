@@ -106,23 +106,20 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'Other sessions kept deciding about the same operation.';
 END $$;
 
--- commercial_end(…): the only way to end a generation. True if this call ended it. Whoever calls has seen the marker.
+-- commercial_release(…): the way to give quota back. True if this call ended the generation.
 --
--- A release locks the period first, as a decision does: a decision about the same operation would otherwise hold the period
--- and wait for the reservation, while the release holds the reservation and waits for the period. Settling needs no period.
-CREATE FUNCTION commercial_end(of_reservation uuid, of_generation integer, as_state text, by text) RETURNS boolean
+-- It locks the period first, as a decision does: a decision about the same operation would otherwise hold the period and wait
+-- for the reservation, while the release holds the reservation and waits for the period. Settling needs no period.
+CREATE FUNCTION commercial_release(of_reservation uuid, of_generation integer, by text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, public
 AS $$
 BEGIN
-    IF as_state = 'released' THEN
-        PERFORM FROM commercial_entitlement_periods p
-          WHERE p.period_id = (SELECT r.period_id FROM commercial_runtime_reservations r
-                                WHERE r.reservation_id = of_reservation)
-            FOR NO KEY UPDATE;
-    END IF;
-    -- `state || ''` keeps the planner off the partial index of held rows: it guesses its size wrong.
-    UPDATE commercial_runtime_reservations r SET state = as_state, ended_at = clock_timestamp(), ended_by = by
+    PERFORM FROM commercial_entitlement_periods p
+      WHERE p.period_id = (SELECT r.period_id FROM commercial_runtime_reservations r
+                            WHERE r.reservation_id = of_reservation)
+        FOR NO KEY UPDATE;
+    UPDATE commercial_runtime_reservations r SET state = 'released', ended_at = clock_timestamp(), ended_by = by
      WHERE r.reservation_id = of_reservation AND r.generation = of_generation AND r.state || '' = 'reserved';
     RETURN FOUND;
 END $$;

@@ -6,10 +6,11 @@ import django.db.models.functions.comparison
 import django.db.models.functions.datetime
 import django.db.models.functions.text
 import django.db.models.lookups
-import outbox.guards
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
+
+import outbox.guards
 
 
 class Migration(migrations.Migration):

@@ -4,6 +4,7 @@ Every series is shown at zero from the start, so that the first thing counted is
 """
 
 import time
+from functools import cache
 from typing import cast
 
 from prometheus_client import Counter, Gauge
@@ -64,6 +65,7 @@ SOURCES = ("completion", "compensation", "caller", "sweep")
 _METRICS = {metric.name: made(metric) for metric in METRICS}
 
 
+@cache
 def _counter(name: str, *labels: str) -> Counter:
     counter = cast(Counter, _METRICS[name])
     return counter.labels(*labels) if labels else counter

@@ -4,11 +4,11 @@ Identifiers of sessions, claims or events can be guessed, so a plain hash would 
 `COMMERCIAL_HASH_KEY`; it never changes, since an operation that is repeated must hash to what it hashed to before.
 """
 
-import hashlib
 import hmac
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from django.conf import settings
@@ -58,8 +58,13 @@ def keyed_hash(*parts: str) -> str:
 
 def key_id() -> str:
     """Names the key without telling it."""
-    return _hmac(b"the identity of this key")
+    return _named(settings.COMMERCIAL_HASH_KEY)
+
+
+@lru_cache(maxsize=4)
+def _named(key: str) -> str:
+    return hmac.digest(key.encode(), b"the identity of this key", "sha256").hex()
 
 
 def _hmac(data: bytes) -> str:
-    return hmac.new(settings.COMMERCIAL_HASH_KEY.encode(), data, hashlib.sha256).hexdigest()
+    return hmac.digest(settings.COMMERCIAL_HASH_KEY.encode(), data, "sha256").hex()

@@ -173,9 +173,9 @@ def meter(
         ("commercial_reservation_in_period", [reservation(period_id="0")]),
         ("commercial_reservation_once", [reservation(operation_sha256="operation_sha256")]),
         ("commercial_runtime_reservations_pkey", [reservation(reservation_id="reservation_id")]),
-        ("commercial_reservation_born", [reservation(operation_sha256="'report.pdf'")]),
-        ("commercial_reservation_born", [reservation(operation_sha256=f"'{'G' * 64}'")]),
-        ("commercial_reservation_born", [reservation(business="'Attachments!'")]),
+        ("commercial_reservation_hashed", [reservation(operation_sha256="'report.pdf'")]),
+        ("commercial_reservation_hashed", [reservation(operation_sha256=f"'{'G' * 64}'")]),
+        ("commercial_reservation_hashed", [reservation(business="'Attachments!'")]),
         ("commercial_reservation_born", [reservation(generation="2")]),
         (
             "commercial_reservation_born",
@@ -184,8 +184,8 @@ def meter(
         ("commercial_reservation_quantity", [reservation(quantity="-1")]),
         ("commercial_reservation_quantity", [reservation(quantity="9007199254740992")]),
         ("commercial_reservation_provider", [reservation(provider_code="'Bank & Co, invoice 7'")]),
-        ("commercial_reservation_cost_whole", [reservation(cost_currency="NULL")]),
-        ("commercial_reservation_cost_whole", [reservation(unit_cost_picos="-1")]),
+        ("commercial_reservation_cost", [reservation(cost_currency="NULL")]),
+        ("commercial_reservation_cost", [reservation(unit_cost_picos="-1")]),
         ("commercial_reservation_shape", [reservation(ended_at="now()")]),
         ("commercial_reservation_shape", [of_state("reserved", "state = 'settled'")]),
         (

@@ -8,6 +8,7 @@ client is gone holds the key for that long; then nothing is decided, and the nex
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from django.db import OperationalError, connections, transaction
 from uuid_utils.compat import uuid7
@@ -52,6 +53,7 @@ class Decision(StrEnum):
     """A transaction that holds the key is still open; ask again later."""
 
 
+@cache
 def owner_with_markers(using: str) -> Owner:
     """The owner of this alias, which must be its own and hold markers. Raises `NoMarkers`."""
     owner = owner_of_alias(using)

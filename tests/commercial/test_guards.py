@@ -148,6 +148,7 @@ def meter(
         ),
         ("commercial_subscription_ends", [f"UPDATE {SUBSCRIPTION} SET ends_at = starts_at + interval '1 second'"]),
         ("commercial_period_once", [insert(PERIOD, taken_quantity="0")]),
+        ("commercial_period_half_open", [insert(PERIOD, taken_quantity="0", starts_at="ends_at")]),
         ("commercial_period_born_empty", [insert(PERIOD, starts_at="ends_at", ends_at="ends_at + interval '1 d'")]),
         (
             "commercial_period_alone",
@@ -196,14 +197,14 @@ def meter(
             "commercial_reservation_steps",
             [of_state("reserved", "state = 'lost', ended_at = now(), ended_by = 'sweep'")],
         ),
-        ("commercial_reservation_steps", [of_state("reserved", "quantity = 0")]),
+        ("commercial_reservation_frozen", [of_state("reserved", "quantity = 0")]),
         ("commercial_reservation_steps", [of_state("reserved", "generation = 2")]),
         (
-            "commercial_reservation_steps",
+            "commercial_reservation_frozen",
             [of_state("reserved", "state = 'settled', ended_at = now(), ended_by = 'sweep', quantity = 0")],
         ),
         (
-            "commercial_reservation_steps",
+            "commercial_reservation_frozen",
             [of_state("reserved", "state = 'settled', ended_at = now(), ended_by = 'sweep', meter_id = 'x'")],
         ),
         (
@@ -227,7 +228,7 @@ def meter(
             [of_state("released", "state = 'reserved', ended_at = NULL, ended_by = NULL, generation = 3")],
         ),
         (
-            "commercial_reservation_steps",
+            "commercial_reservation_frozen",
             [
                 of_state(
                     "released", "state = 'reserved', ended_at = NULL, ended_by = NULL, generation = 2, quantity = 2"
@@ -279,19 +280,7 @@ LIFTED = "ALTER TABLE {table} DISABLE TRIGGER USER"
             insert("commercial_meters", tool="'x'", meter_id="'x'"),
         ),
         ("commercial_meters_pkey", "commercial_meters", insert("commercial_meters")),
-        ("commercial_period_half_open", PERIOD, insert(PERIOD, starts_at="ends_at")),
         ("commercial_period_within_limit", PERIOD, f"UPDATE {PERIOD} SET taken_quantity = -1"),
-        ("commercial_reservation_state_closed", RESERVATION, of_state("settled", "state = 'lost'")),
-        (
-            "usage_meter_event_quantity",
-            "usage_meter_events",
-            insert("usage_meter_events", reservation_id=f"'{NEW}'", quantity="-1"),
-        ),
-        (
-            "usage_meter_event_source_closed",
-            "usage_meter_events",
-            insert("usage_meter_events", reservation_id=f"'{NEW}'", source="'nobody'"),
-        ),
         ("usage_meter_events_pkey", "usage_meter_events", insert("usage_meter_events")),
         (
             "commercial_cost_event_exact",
@@ -346,7 +335,7 @@ def test_no_role_changes_deletes_or_truncates_and_no_setting_opens_a_guard(table
 
 
 @pytest.mark.parametrize("alias", ["billing", "billing.dispatch", "billing.read"])
-def test_no_login_writes_what_only_the_two_functions_write(alias: str) -> None:
+def test_no_login_writes_what_only_the_functions_write(alias: str) -> None:
     written = {
         PERIOD: {"taken_quantity": "0", "starts_at": "ends_at", "ends_at": "ends_at + '1 d'"},
         "commercial_identity_keys": {"key_id": f"'{SHA}'"},
@@ -360,17 +349,19 @@ def test_no_login_writes_what_only_the_two_functions_write(alias: str) -> None:
     assert refusal_of(alias, "SELECT commercial_open_period('a', 'b', 'c', now(), 'd')") == NO_PRIVILEGE
     assert refusal_of(alias, "SELECT commercial_held(1)") == NO_PRIVILEGE
     if alias != "billing":
-        assert refusal_of(alias, f"SELECT commercial_end('{NEW}', 1, 'settled', 'caller')") == NO_PRIVILEGE
+        assert refusal_of(alias, f"SELECT commercial_release('{NEW}', 1, 'caller')") == NO_PRIVILEGE
+        assert refusal_of(alias, of_state("reserved", "state = 'settled'")) == NO_PRIVILEGE
 
 
-def test_the_functions_cannot_be_made_to_write_what_the_guards_forbid() -> None:
+def test_the_owner_cannot_make_of_an_end_what_the_guards_forbid() -> None:
     held = rows(f"SELECT reservation_id FROM {RESERVATION} WHERE state = 'reserved'")[0][0]
-    for state, by, refused in (
-        ("lost", "caller", "commercial_reservation_steps"),
-        ("reserved", "caller", "commercial_reservation_steps"),
-        ("settled", "nobody", "commercial_reservation_shape"),
+    for change, refused in (
+        ("state = 'lost', ended_at = now(), ended_by = 'caller'", "commercial_reservation_steps"),
+        ("state = 'reserved', ended_by = 'caller'", "commercial_reservation_steps"),
+        ("state = 'settled', ended_at = now(), ended_by = 'nobody'", "commercial_reservation_shape"),
     ):
-        assert refusal_of("billing", f"SELECT commercial_end('{held}', 1, '{state}', '{by}')") == refused
+        assert refusal_of("billing", of_state("reserved", change)) == refused
+    assert refusal_of("billing", f"SELECT commercial_release('{held}', 1, 'nobody')") == "commercial_reservation_shape"
     with connections["billing"].cursor() as cursor:
-        cursor.execute("SELECT commercial_end(%s, 2, 'settled', 'caller')", [held])
+        cursor.execute("SELECT commercial_release(%s, 2, 'caller')", [held])
         assert cursor.fetchone() == (False,)

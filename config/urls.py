@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *(path(f"admin/{name}/", section.urls) for name, section in SECTIONS.items()),
     path("admin/", admin.site.urls),
     path("api/v1/admin/clusters/", include("metering.clusters.api.urls")),
+    path("api/v1/", include("attachments.http.urls")),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),
     path("health/version", health.version, name="version"),

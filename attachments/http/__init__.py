@@ -1,0 +1,1 @@
+"""The one HTTP API of the owner `attachments`, under `/api/v1/`. It has no tables."""

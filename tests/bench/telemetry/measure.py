@@ -20,6 +20,9 @@ from tests.bench.telemetry.ceiling import copied_per_second
 
 BATCHES = (500, 5_000)
 RECORDS = 60_000
+FLOOR = 12_000
+"""Records per second that must be reached; waits are measured at half of it, and at half of what was reached."""
+WAITS, WARMING = 600, 40
 LARGE_AT_ONCE = 6
 SEEDS = count(1)
 
@@ -35,7 +38,8 @@ def measure(size: Size) -> list[Line]:
             for batch in BATCHES:
                 _round(rates[batch], records=records, batch=batch)
         lines = [line for batch in BATCHES for line in _rates(batch, rates[batch])]
-        lines += _wait(records, rate=median(rates[500]["new"]) / 2 / 500)
+        for load in (FLOOR / 2, median(rates[500]["new"]) / 2):
+            lines += _wait(size.of(WAITS, least=200), rate=load / 500)
         lines += _memory(token)
         copied = copied_per_second()
     finally:
@@ -89,11 +93,13 @@ def _rates(batch: int, rates: dict[str, list[float]]) -> list[Line]:
     ]
 
 
-def _wait(records: int, *, rate: float) -> list[Line]:
+def _wait(requests: int, *, rate: float) -> list[Line]:
+    """At a steady rate, from when each request was due; the first of a receiver's life are not looked at."""
     with served.receiver() as (port, _):
+        records = (requests + WARMING) * 500
         shape = ("--records", str(records), "--batch", "500", "--port", str(port), "--rate", str(rate))
         sent = children.run("telemetry.sender", *shape, "--seed", str(next(SEEDS)), prefix=served.PREFIX)
-    hundredths = quantiles(sent.answers[0]["waits"], n=100)
+    hundredths = quantiles(sent.answers[0]["waits"][WARMING:], n=100)
     what = f"answer to 500 records at {rate:.1f} requests/s"
     return [
         Line("telemetry", f"{what}, p50", hundredths[49] * 1000, "ms"),

@@ -2,7 +2,8 @@
 
 Each request runs in a thread of its own, so the web process shares connections through one small pool per read role.
 Pages need the read roles and the session role, and no other login; the token API of
-platform administrators connects as the owner of `metering` for each of its calls.
+platform administrators connects as the owner of `metering` for each of its calls, and a connector's event as the owners
+of `attachments` and `billing`.
 """
 
 import os
@@ -12,4 +13,8 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("DATABASE_POOL", "4")
 
-application = get_asgi_application()
+_django = get_asgi_application()
+
+from attachments.connectors.bound import BoundedBodies  # noqa: E402  # apps have to be ready first
+
+application = BoundedBodies(_django)

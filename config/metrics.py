@@ -22,7 +22,12 @@ from config.gauges import OwnerGauges, all_gauges
 from config.metric_files import LivingAndDead, directory
 from outbox.metrics import Metric
 
-COUNTING = ("outbox.metrics", "metering.otlp.metrics", "billing.commercial.metrics")
+COUNTING = (
+    "outbox.metrics",
+    "metering.otlp.metrics",
+    "billing.commercial.metrics",
+    "attachments.connectors.metrics",
+)
 """Modules whose processes count. Only those processes import them: an imported counter is shown, even at zero."""
 
 log = structlog.get_logger("config.metrics")

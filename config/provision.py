@@ -22,6 +22,7 @@ from config.owners import Owner, Role
 PLANNER = {
     Role.DISPATCH: {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"},
     Role.OWNER: {"enable_seqscan": "off", "jit": "off"},
+    Role.JOURNAL: {"enable_seqscan": "off", "jit": "off"},
 }
 """The dispatcher touches batches of rows by key, whatever the statistics of a queue say when they are taken; and guards
 and foreign keys that a session planned while a table was empty must not scan it when it is full."""
@@ -113,7 +114,8 @@ def grant_tables(owner: Owner) -> None:
 
     A model may declare, beside the default of SELECT and INSERT for the owner role: `owner_may_insert`,
     `owner_may_update` (columns), `owner_may_delete`, `owner_may_read` (views over it), `owner_may_execute` (functions
-    that guard it), `dispatch_may_select`, `dispatch_may_insert`, `dispatch_may_update` (columns).
+    that guard it), `dispatch_may_select`, `dispatch_may_insert`, `dispatch_may_update` (columns), and the same three of
+    `journal_may_…`.
     """
     with connections[owner.schema_alias].cursor() as cursor:
         for statement in table_grants(owner):
@@ -131,7 +133,9 @@ def table_grants(owner: Owner) -> Iterator[str]:
         table = f'"{model._meta.db_table}"'
         yield from _owner_grants(model, table, roles[Role.OWNER])
         if Role.DISPATCH in roles:
-            yield from _dispatch_grants(model, table, roles[Role.DISPATCH])
+            yield from _narrow_grants(model, table, roles[Role.DISPATCH], "dispatch")
+        if Role.JOURNAL in roles:
+            yield from _narrow_grants(model, table, roles[Role.JOURNAL], "journal")
     if Role.DISPATCH in roles:
         yield f"GRANT EXECUTE ON FUNCTION outbox_publish(uuid[]) TO {roles[Role.DISPATCH]}"
         yield f"GRANT EXECUTE ON FUNCTION event_payload(outbox_events) TO {everyone}"
@@ -162,12 +166,12 @@ def _owner_grants(model: type[Model], table: str, role: str) -> Iterator[str]:
     yield from (f"GRANT EXECUTE ON FUNCTION {function} TO {role}" for function in functions)
 
 
-def _dispatch_grants(model: type[Model], table: str, role: str) -> Iterator[str]:
-    if getattr(model, "dispatch_may_select", False):
+def _narrow_grants(model: type[Model], table: str, role: str, word: str) -> Iterator[str]:
+    if getattr(model, f"{word}_may_select", False):
         yield f"GRANT SELECT ON {table} TO {role}"
-    if getattr(model, "dispatch_may_insert", False):
+    if getattr(model, f"{word}_may_insert", False):
         yield f"GRANT INSERT ON {table} TO {role}"
-    columns: tuple[str, ...] = getattr(model, "dispatch_may_update", ())
+    columns: tuple[str, ...] = getattr(model, f"{word}_may_update", ())
     if columns:
         yield f"GRANT UPDATE ({', '.join(columns)}) ON {table} TO {role}"
 

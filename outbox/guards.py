@@ -30,7 +30,7 @@ class GuardSql(compiler.UpsertTriggerSql):
                 BEGIN
                     {func}
                 END;
-            $$ LANGUAGE plpgsql SET search_path = pg_catalog, public;
+            $$ LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp;
 
             DROP TRIGGER IF EXISTS {pgid} ON {table};
             CREATE {constraint} TRIGGER {pgid}

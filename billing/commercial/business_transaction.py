@@ -17,11 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import structlog
 from django.db import InterfaceError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from uuid_utils.compat import uuid7
 
 from billing.commercial import metrics
 from billing.commercial.callbacks import Callback, Pair, TransactionCallbacks
@@ -40,8 +42,10 @@ log = structlog.get_logger("billing.commercial")
 class BusinessTransaction:
     """One scope of a business transaction: the outermost, or a savepoint in it. `business_transaction` opens it."""
 
-    def __init__(self, *, using: str) -> None:
+    def __init__(self, *, using: str, around: "BusinessTransaction | None" = None) -> None:
         self._using = using
+        self.transaction_id: UUID = around.transaction_id if around else uuid7()
+        """Names the whole business transaction: the same in every savepoint of it, stored nowhere."""
         self._depth = len(connections[using].savepoint_ids)
         self._callbacks = TransactionCallbacks()
         self._own: list[MarkerKey] = []
@@ -155,7 +159,7 @@ def _savepoint(scopes: list[BusinessTransaction], *, using: str) -> Iterator[Bus
     scope: BusinessTransaction | None = None
     try:
         with transaction.atomic(using=using):
-            scope = BusinessTransaction(using=using)
+            scope = BusinessTransaction(using=using, around=around)
             with _innermost(scopes, scope):
                 yield scope
             rolled_back = connections[using].needs_rollback

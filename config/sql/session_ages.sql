@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION public.session_ages(
     OUT idle_in_transaction_seconds double precision, OUT transaction_seconds double precision
 )
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(extract(epoch FROM max(clock_timestamp() - state_change)
                         FILTER (WHERE state LIKE 'idle in transaction%')), 0)::double precision,

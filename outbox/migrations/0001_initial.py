@@ -326,7 +326,7 @@ class Migration(migrations.Migration):
                 name="outbox_attempt_start_legal",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF EXISTS (\n                        SELECT FROM new_rows s\n                        LEFT JOIN public.outbox_deliveries d\n                          ON d.event_id = s.event_id AND d.destination = s.destination\n                        WHERE (d.status = 'leased' AND d.current_attempt_id = s.attempt_id\n                               AND d.lease_token = s.lease_token AND d.attempt_count = s.attempt_no\n                               AND d.lease_owner = s.lease_owner) IS NOT TRUE\n                    ) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_start_legal', MESSAGE = 'A start belongs to the claim of its delivery.';\n                    END IF;\n                    IF EXISTS (\n                        SELECT FROM new_rows s\n                        JOIN public.outbox_delivery_attempt_starts p\n                          ON p.event_id = s.event_id AND p.destination = s.destination\n                         AND p.lease_token = s.lease_token - 1\n                        WHERE s.lease_token > 1\n                          AND NOT EXISTS (SELECT FROM public.outbox_delivery_attempt_finishes f\n                                           WHERE f.attempt_id = p.attempt_id)\n                    ) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_start_after_finish', MESSAGE = 'The attempt before this one has no finish yet.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="321672d4514ee52f14507b2e869c42f588273412",
+                    hash="2904bfc3d31901659f881590470e6fbffb0a1844",
                     level="STATEMENT",
                     operation="INSERT",
                     pgid="pgtrigger_outbox_attempt_start_legal_06605",
@@ -342,7 +342,7 @@ class Migration(migrations.Migration):
                 name="outbox_attempt_start_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_start_kept', MESSAGE = 'Attempts are history; they never change.';",
-                    hash="d29b7441fae3d9770cb31edd7773f118331c2fd5",
+                    hash="92d4f8a163cc46322883454c45676930fafdbe22",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_outbox_attempt_start_kept_103b8",
                     table="outbox_delivery_attempt_starts",
@@ -356,7 +356,7 @@ class Migration(migrations.Migration):
                 name="outbox_attempt_start_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_start_truncate', MESSAGE = 'Attempts are history; they never change.';",
-                    hash="d5a3a03ffcebaafbfef4fe4be5d2625d0167e861",
+                    hash="47cf5379e8fff7a1ec3e15fedb051ae06909f25b",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_outbox_attempt_start_truncate_b6f7a",
@@ -411,7 +411,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n            IF EXISTS ((\n    SELECT e ->> 'eventType', e ->> 'eventSchemaVersion'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'applicableEvents') e\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT event_type, schema_version FROM public.delivery_set_events\n     WHERE delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT event_type, schema_version FROM public.delivery_set_events\n     WHERE delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT e ->> 'eventType', e ->> 'eventSchemaVersion'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'applicableEvents') e\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT m ->> 'eventType', m ->> 'eventSchemaVersion', m ->> 'destination', m ->> 'consumerName',\n           (m ->> 'mandatory')::boolean, m ->> 'expectedReceiptType', m ->> 'expectedReceiptSchemaVersion',\n           m #>> '{projectionTarget,state}', m #>> '{projectionTarget,projectionName}',\n           m #>> '{projectionTarget,projectionVersion}'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'members') m\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT event_type, schema_version, destination, consumer_name, mandatory, expected_receipt_type,\n           expected_receipt_schema_version, projection_target_state, projection_name, projection_version\n      FROM public.delivery_set_members WHERE delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT event_type, schema_version, destination, consumer_name, mandatory, expected_receipt_type,\n           expected_receipt_schema_version, projection_target_state, projection_name, projection_version\n      FROM public.delivery_set_members WHERE delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT m ->> 'eventType', m ->> 'eventSchemaVersion', m ->> 'destination', m ->> 'consumerName',\n           (m ->> 'mandatory')::boolean, m ->> 'expectedReceiptType', m ->> 'expectedReceiptSchemaVersion',\n           m #>> '{projectionTarget,state}', m #>> '{projectionTarget,projectionName}',\n           m #>> '{projectionTarget,projectionVersion}'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'members') m\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n)) THEN\n                RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_rows', MESSAGE = 'Events and members are not exactly those of the registered definition.';\n            END IF;\n            RETURN NULL;\n        ",
-                    hash="2b86b51375aaa35d1e37c93ea9adfb49042a7872",
+                    hash="1dbe9690308eda357beac8d1b3785469970726ea",
                     operation="INSERT",
                     pgid="pgtrigger_delivery_set_rows_cb424",
                     table="delivery_set_versions",
@@ -427,7 +427,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (\n                    (encode(sha256(convert_to(\n    replace(NEW.definition, '\"deliverySetDefinitionDigest\":\"' || NEW.delivery_set_definition_digest || '\",', '')\n, 'UTF8')), 'hex') = NEW.delivery_set_definition_digest\n                     AND NEW.delivery_set_definition_digest_algorithm_version = 'jcs-sha256-v1'\n                     AND NEW.definition::jsonb ->> 'deliverySetDefinitionDigest' = NEW.delivery_set_definition_digest\n                     AND NEW.definition::jsonb ->> 'deliverySetVersion' = NEW.delivery_set_version\n                     AND NEW.definition::jsonb ->> 'deliverySetDefinitionSchemaVersion'\n                         = NEW.delivery_set_definition_schema_version) IS NOT TRUE\n                )",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_digest', MESSAGE = 'The four-tuple does not match the definition''s text.';",
-                    hash="d4bd8ed210a001c4d4bf4219e0de5e6b5b058aaa",
+                    hash="f36d19563176ff3908e5401062871d6ef1f398a6",
                     operation="INSERT",
                     pgid="pgtrigger_delivery_set_digest_45261",
                     table="delivery_set_versions",
@@ -442,7 +442,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.delivery_set_version IS DISTINCT FROM OLD.delivery_set_version OR NEW.delivery_set_definition_schema_version IS DISTINCT FROM OLD.delivery_set_definition_schema_version OR NEW.delivery_set_definition_digest_algorithm_version IS DISTINCT FROM OLD.delivery_set_definition_digest_algorithm_version OR NEW.delivery_set_definition_digest IS DISTINCT FROM OLD.delivery_set_definition_digest OR NEW.definition IS DISTINCT FROM OLD.definition OR NEW.source_release IS DISTINCT FROM OLD.source_release OR NEW.registered_at IS DISTINCT FROM OLD.registered_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_frozen', MESSAGE = 'A registered delivery-set definition never changes; register a new version.';",
-                    hash="9b51329c911e7cda2d12ad4144ce7e8d0dc228c2",
+                    hash="48862b06e3ccbd97489fefd84c5000c8d5e13470",
                     operation="UPDATE",
                     pgid="pgtrigger_delivery_set_frozen_8e7da",
                     table="delivery_set_versions",
@@ -457,7 +457,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((OLD.status = 'retired' AND NEW.status <> 'retired') OR (OLD.status <> 'registered' AND NEW.status = 'registered') OR (OLD.activated_at IS NOT NULL AND NEW.activated_at IS DISTINCT FROM OLD.activated_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_never_returns', MESSAGE = 'A delivery set goes registered, active, retired, and never back; register a new version.';",
-                    hash="bbecfdc894e6f876e8d01ab3ac319284e2102ecb",
+                    hash="40d256b77c11928de60c4395ffa4884c9b172374",
                     operation="UPDATE",
                     pgid="pgtrigger_delivery_set_never_returns_78516",
                     table="delivery_set_versions",
@@ -471,7 +471,7 @@ class Migration(migrations.Migration):
                 name="delivery_set_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_delete', MESSAGE = 'Delivery sets are kept: events freeze them.';",
-                    hash="2676d4c3a216c228c3ba46f20af55f00610997ea",
+                    hash="e463a0953b1630aeb0232c347096755d6502440d",
                     operation="DELETE",
                     pgid="pgtrigger_delivery_set_delete_9c8d2",
                     table="delivery_set_versions",
@@ -485,7 +485,7 @@ class Migration(migrations.Migration):
                 name="delivery_set_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_truncate', MESSAGE = 'Delivery sets are kept: events freeze them.';",
-                    hash="da59456979f45860358a99fb400b994f52ef78a0",
+                    hash="509b3262fe23e69f03a6bd36d39c0b474788be02",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_delivery_set_truncate_fb3f9",
@@ -529,7 +529,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     declare="DECLARE raw bytea; head bytea; tail bytea; payload bytea;",
                     func="\n                    raw := convert_to(NEW.event_envelope, 'UTF8');\n                    IF NEW.event_envelope_sha256 IS DISTINCT FROM encode(sha256(raw), 'hex') THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_digest', MESSAGE = 'The digest is not the SHA-256 of the stored envelope.';\n                    END IF;\n                    head := convert_to(\n    '{\"aggregateId\":' || to_json(NEW.aggregate_id)::text\n    || ',\"aggregateRevision\":' || NEW.aggregate_revision::text\n    || coalesce(',\"causationId\":' || to_json(NEW.causation_id)::text, '')\n    || ',\"correlationId\":' || to_json(NEW.correlation_id)::text\n    || ',\"eventId\":\"' || NEW.event_id::text\n    || '\",\"eventSchemaVersion\":' || to_json(NEW.schema_version)::text\n    || ',\"eventType\":' || to_json(NEW.event_type)::text\n    || ',\"occurredAt\":\"' || to_char(NEW.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')\n    || '\",\"operationId\":' || to_json(NEW.operation_id)::text\n    || ',\"payload\":'\n, 'UTF8');\n                    tail := convert_to(\n    coalesce(',\"projectId\":' || to_json(NEW.project_id)::text, '')\n    || ',\"tenantId\":' || to_json(NEW.tenant_id)::text\n    || ',\"tenantKind\":' || to_json(NEW.tenant_kind)::text\n    || ',\"workspaceId\":' || to_json(NEW.workspace_id)::text || '}'\n, 'UTF8');\n                    payload := substr(\n                        raw, length(head) + 1, greatest(length(raw) - length(head) - length(tail), 0));\n                    IF (raw = head || payload || tail) IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_columns', MESSAGE = 'The columns do not say what the canonical envelope says.';\n                    END IF;\n                    IF NOT (starts_with(convert_from(payload, 'UTF8'), '{')\n                            AND pg_input_is_valid(convert_from(payload, 'UTF8'), 'jsonb')) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_columns', MESSAGE = 'The payload of the envelope is not one JSON object.';\n                    END IF;\n                    IF NEW.published_at IS NOT NULL THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_published', MESSAGE = 'An event is not born published.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="a63e55b119165f06933511f2706bea2b66d59242",
+                    hash="05016b5650d13a186917377105da79d919bbda56",
                     operation="INSERT",
                     pgid="pgtrigger_outbox_event_envelope_a76ec",
                     table="outbox_events",
@@ -544,7 +544,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n                    IF EXISTS (\n                        SELECT FROM public.delivery_set_versions v\n                         WHERE \n    v.delivery_set_version = NEW.delivery_set_version AND v.status <> 'registered'\n    AND v.delivery_set_definition_digest = NEW.delivery_set_definition_digest\n    AND v.delivery_set_definition_schema_version = NEW.delivery_set_definition_schema_version\n    AND v.delivery_set_definition_digest_algorithm_version = NEW.delivery_set_definition_digest_algorithm_version\n\n                           AND (SELECT count(*) FROM public.delivery_set_members m\n                                 WHERE m.delivery_set_version = NEW.delivery_set_version\n                                   AND m.event_type = NEW.event_type AND m.schema_version = NEW.schema_version\n                                   AND m.mandatory)\n                             = (SELECT nullif(count(*), 0) FROM public.outbox_deliveries d\n                                 WHERE d.event_id = NEW.event_id AND d.mandatory)) THEN\n                        RETURN NULL;\n                    END IF;\n                    IF NOT EXISTS (SELECT FROM public.delivery_set_versions v WHERE \n    v.delivery_set_version = NEW.delivery_set_version AND v.status <> 'registered'\n    AND v.delivery_set_definition_digest = NEW.delivery_set_definition_digest\n    AND v.delivery_set_definition_schema_version = NEW.delivery_set_definition_schema_version\n    AND v.delivery_set_definition_digest_algorithm_version = NEW.delivery_set_definition_digest_algorithm_version\n) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_definition', MESSAGE = 'No such definition was ever active here.';\n                    END IF;\n                    RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_mandatory_set', MESSAGE = 'Deliveries are not exactly the mandatory members.';\n                ",
-                    hash="48a5bb09c03e461afae3d1418e6b359bd71a0124",
+                    hash="d0ed93ac6a1e57b8ba43159ad2a92320b7730132",
                     operation="INSERT",
                     pgid="pgtrigger_outbox_event_mandatory_set_e69bf",
                     table="outbox_events",
@@ -560,7 +560,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.event_id IS DISTINCT FROM OLD.event_id OR NEW.event_type IS DISTINCT FROM OLD.event_type OR NEW.schema_version IS DISTINCT FROM OLD.schema_version OR NEW.delivery_set_version IS DISTINCT FROM OLD.delivery_set_version OR NEW.delivery_set_definition_schema_version IS DISTINCT FROM OLD.delivery_set_definition_schema_version OR NEW.delivery_set_definition_digest_algorithm_version IS DISTINCT FROM OLD.delivery_set_definition_digest_algorithm_version OR NEW.delivery_set_definition_digest IS DISTINCT FROM OLD.delivery_set_definition_digest OR NEW.aggregate_id IS DISTINCT FROM OLD.aggregate_id OR NEW.aggregate_revision IS DISTINCT FROM OLD.aggregate_revision OR NEW.tenant_kind IS DISTINCT FROM OLD.tenant_kind OR NEW.tenant_id IS DISTINCT FROM OLD.tenant_id OR NEW.workspace_id IS DISTINCT FROM OLD.workspace_id OR NEW.project_id IS DISTINCT FROM OLD.project_id OR NEW.correlation_id IS DISTINCT FROM OLD.correlation_id OR NEW.causation_id IS DISTINCT FROM OLD.causation_id OR NEW.operation_id IS DISTINCT FROM OLD.operation_id OR NEW.event_envelope IS DISTINCT FROM OLD.event_envelope OR NEW.event_envelope_digest_algorithm_version IS DISTINCT FROM OLD.event_envelope_digest_algorithm_version OR NEW.event_envelope_sha256 IS DISTINCT FROM OLD.event_envelope_sha256 OR NEW.occurred_at IS DISTINCT FROM OLD.occurred_at OR NEW.created_at IS DISTINCT FROM OLD.created_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_frozen', MESSAGE = 'A committed event never changes.';",
-                    hash="e2ee99dbfbbcc70dfd75860037d383103a51878d",
+                    hash="279176f30b09951d1f01a393f96de204c7eba8b9",
                     operation="UPDATE",
                     pgid="pgtrigger_outbox_event_frozen_30b31",
                     table="outbox_events",
@@ -575,7 +575,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.published_at IS NULL OR OLD.published_at IS NOT NULL)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_published_once', MESSAGE = 'published_at goes from empty to its first time, once.';",
-                    hash="6d913c484bf2f6ca203d070a88ba726bb5d685bb",
+                    hash="6071e0cf2ba465a8fb32874757a91c8396898ad3",
                     operation="UPDATE",
                     pgid="pgtrigger_outbox_event_published_once_6dab5",
                     table="outbox_events",
@@ -589,7 +589,7 @@ class Migration(migrations.Migration):
                 name="outbox_event_published_complete",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF EXISTS (SELECT FROM new_rows n JOIN public.outbox_deliveries o ON o.event_id = n.event_id\n                                WHERE o.mandatory AND o.status <> 'acknowledged') THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_published_complete', MESSAGE = 'A mandatory delivery is not acknowledged yet.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="9760d72909b55a545211cb690efcf75d7bc92803",
+                    hash="d7148c32b2ee7d51b12ef6a0a9b8cf95d10dbea5",
                     level="STATEMENT",
                     operation="UPDATE",
                     pgid="pgtrigger_outbox_event_published_complete_9c6de",
@@ -605,7 +605,7 @@ class Migration(migrations.Migration):
                 name="outbox_event_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_delete', MESSAGE = 'Events leave only through the retention procedure.';",
-                    hash="7f69c0730934fe04e862f5251658930a6ba7efb9",
+                    hash="57127b9f0ab7afcf175355b5580754066242c9eb",
                     operation="DELETE",
                     pgid="pgtrigger_outbox_event_delete_2914c",
                     table="outbox_events",
@@ -619,7 +619,7 @@ class Migration(migrations.Migration):
                 name="outbox_event_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_event_truncate', MESSAGE = 'Events leave only through the retention procedure.';",
-                    hash="42f2084bd84d1f7d2bd97f6b0fce65407ddd91a3",
+                    hash="0925e09a464f34e5f02241514ab36b56ebc3f7a8",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_outbox_event_truncate_d6e00",
@@ -644,7 +644,7 @@ class Migration(migrations.Migration):
                 name="outbox_quarantine_legal",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NOT EXISTS (\n                        SELECT FROM public.outbox_deliveries d JOIN public.outbox_events e USING (event_id)\n                        WHERE d.event_id = NEW.event_id AND d.destination = NEW.destination\n                          AND d.status = 'quarantined' AND d.current_attempt_id = NEW.attempt_id\n                          AND e.event_type = NEW.event_type AND e.schema_version = NEW.schema_version\n                          AND e.event_envelope_sha256 = NEW.event_envelope_sha256\n                          AND e.event_envelope_digest_algorithm_version = NEW.event_envelope_digest_algorithm_version\n                    ) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_quarantine_legal', MESSAGE = 'No such delivery was quarantined.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="406fd72aa499c707e2c851d991a021b6b6570bea",
+                    hash="b9d5da735c7cb1eae26e89d750186b1c62d7f94a",
                     operation="INSERT",
                     pgid="pgtrigger_outbox_quarantine_legal_1f28e",
                     table="outbox_quarantine",
@@ -658,7 +658,7 @@ class Migration(migrations.Migration):
                 name="outbox_quarantine_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_quarantine_kept', MESSAGE = 'Quarantine is evidence; it never changes.';",
-                    hash="ca084ba1594bd91660974bea6c8d0920451aebe9",
+                    hash="cbf47d9ff405ee7ac4a8a48fd530e42448866987",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_outbox_quarantine_kept_4f054",
                     table="outbox_quarantine",
@@ -672,7 +672,7 @@ class Migration(migrations.Migration):
                 name="outbox_quarantine_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_quarantine_truncate', MESSAGE = 'Quarantine is evidence; it never changes.';",
-                    hash="15b765d292e14f6b89649f865b3311eb6081fa71",
+                    hash="4026077cee92e734d940d3f4ae3e58cea64bd6dc",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_outbox_quarantine_truncate_fc7c2",
@@ -738,7 +738,7 @@ class Migration(migrations.Migration):
                 name="outbox_attempt_finish_legal",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF EXISTS (\n                        SELECT FROM new_rows f\n                        JOIN public.outbox_delivery_attempt_starts s ON s.attempt_id = f.attempt_id\n                        LEFT JOIN public.outbox_deliveries d\n                          ON d.event_id = s.event_id AND d.destination = s.destination\n                        WHERE (CASE f.outcome\n                                 WHEN 'lease_expired_unknown' THEN d.lease_token > s.lease_token\n                                 ELSE d.current_attempt_id = s.attempt_id AND d.lease_token = s.lease_token\n                                  AND d.status = CASE f.retry_disposition\n                                        WHEN 'complete' THEN 'acknowledged'\n                                        WHEN 'retry' THEN 'pending' ELSE 'quarantined' END\n                               END) IS NOT TRUE\n                    ) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_finish_legal', MESSAGE = 'A finish reports the step its delivery took.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="a901b724281ae62976f39338cf3f4325c8ed9bb4",
+                    hash="f1f8d8e8ab02bac20e148da136b3af23d5c8e832",
                     level="STATEMENT",
                     operation="INSERT",
                     pgid="pgtrigger_outbox_attempt_finish_legal_c0acf",
@@ -754,7 +754,7 @@ class Migration(migrations.Migration):
                 name="outbox_attempt_finish_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_finish_kept', MESSAGE = 'Attempts are history; they never change.';",
-                    hash="77f959c995f26702036f574e6ffddce170481c66",
+                    hash="b353f7c60788dac1de05f832671ffc336f0d4d86",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_outbox_attempt_finish_kept_2ac93",
                     table="outbox_delivery_attempt_finishes",
@@ -768,7 +768,7 @@ class Migration(migrations.Migration):
                 name="outbox_attempt_finish_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_attempt_finish_truncate', MESSAGE = 'Attempts are history; they never change.';",
-                    hash="e22c15798853921be34a83ecf18343a42caff723",
+                    hash="ff84dc8650d22d806d6fff3629a696c083718b5e",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_outbox_attempt_finish_truncate_724c4",
@@ -805,7 +805,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n            IF EXISTS ((\n    SELECT e ->> 'eventType', e ->> 'eventSchemaVersion'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'applicableEvents') e\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT event_type, schema_version FROM public.delivery_set_events\n     WHERE delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT event_type, schema_version FROM public.delivery_set_events\n     WHERE delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT e ->> 'eventType', e ->> 'eventSchemaVersion'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'applicableEvents') e\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT m ->> 'eventType', m ->> 'eventSchemaVersion', m ->> 'destination', m ->> 'consumerName',\n           (m ->> 'mandatory')::boolean, m ->> 'expectedReceiptType', m ->> 'expectedReceiptSchemaVersion',\n           m #>> '{projectionTarget,state}', m #>> '{projectionTarget,projectionName}',\n           m #>> '{projectionTarget,projectionVersion}'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'members') m\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT event_type, schema_version, destination, consumer_name, mandatory, expected_receipt_type,\n           expected_receipt_schema_version, projection_target_state, projection_name, projection_version\n      FROM public.delivery_set_members WHERE delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT event_type, schema_version, destination, consumer_name, mandatory, expected_receipt_type,\n           expected_receipt_schema_version, projection_target_state, projection_name, projection_version\n      FROM public.delivery_set_members WHERE delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT m ->> 'eventType', m ->> 'eventSchemaVersion', m ->> 'destination', m ->> 'consumerName',\n           (m ->> 'mandatory')::boolean, m ->> 'expectedReceiptType', m ->> 'expectedReceiptSchemaVersion',\n           m #>> '{projectionTarget,state}', m #>> '{projectionTarget,projectionName}',\n           m #>> '{projectionTarget,projectionVersion}'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'members') m\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n)) THEN\n                RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_rows', MESSAGE = 'Events and members are not exactly those of the registered definition.';\n            END IF;\n            RETURN NULL;\n        ",
-                    hash="6c20efa1b6b3702143debdb079658a12b3ee3348",
+                    hash="bd91189bdc8ea8db711014ba4bbf54f038370285",
                     operation="INSERT",
                     pgid="pgtrigger_delivery_set_rows_5b19d",
                     table="delivery_set_members",
@@ -820,7 +820,7 @@ class Migration(migrations.Migration):
                 name="delivery_set_member_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_member_kept', MESSAGE = 'A registered definition never changes.';",
-                    hash="8da63c8fc4e094bd9c375b39f2e80f2ca52f32d7",
+                    hash="345630ec1733be2ea33244163be98be317c89ce7",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_delivery_set_member_kept_5e621",
                     table="delivery_set_members",
@@ -834,7 +834,7 @@ class Migration(migrations.Migration):
                 name="delivery_set_member_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_member_truncate', MESSAGE = 'A registered definition never changes.';",
-                    hash="d2a28b1239baf84cb9617537fc4288b73c4fb382",
+                    hash="a93663e71fa83e40e8dae0d4a6f1fc20fa32f920",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_delivery_set_member_truncate_41895",
@@ -850,7 +850,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n            IF EXISTS ((\n    SELECT e ->> 'eventType', e ->> 'eventSchemaVersion'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'applicableEvents') e\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT event_type, schema_version FROM public.delivery_set_events\n     WHERE delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT event_type, schema_version FROM public.delivery_set_events\n     WHERE delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT e ->> 'eventType', e ->> 'eventSchemaVersion'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'applicableEvents') e\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT m ->> 'eventType', m ->> 'eventSchemaVersion', m ->> 'destination', m ->> 'consumerName',\n           (m ->> 'mandatory')::boolean, m ->> 'expectedReceiptType', m ->> 'expectedReceiptSchemaVersion',\n           m #>> '{projectionTarget,state}', m #>> '{projectionTarget,projectionName}',\n           m #>> '{projectionTarget,projectionVersion}'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'members') m\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT event_type, schema_version, destination, consumer_name, mandatory, expected_receipt_type,\n           expected_receipt_schema_version, projection_target_state, projection_name, projection_version\n      FROM public.delivery_set_members WHERE delivery_set_version = NEW.delivery_set_version\n)) OR EXISTS ((\n    SELECT event_type, schema_version, destination, consumer_name, mandatory, expected_receipt_type,\n           expected_receipt_schema_version, projection_target_state, projection_name, projection_version\n      FROM public.delivery_set_members WHERE delivery_set_version = NEW.delivery_set_version\n) EXCEPT (\n    SELECT m ->> 'eventType', m ->> 'eventSchemaVersion', m ->> 'destination', m ->> 'consumerName',\n           (m ->> 'mandatory')::boolean, m ->> 'expectedReceiptType', m ->> 'expectedReceiptSchemaVersion',\n           m #>> '{projectionTarget,state}', m #>> '{projectionTarget,projectionName}',\n           m #>> '{projectionTarget,projectionVersion}'\n      FROM public.delivery_set_versions v, jsonb_array_elements(v.definition::jsonb -> 'members') m\n     WHERE v.delivery_set_version = NEW.delivery_set_version\n)) THEN\n                RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_rows', MESSAGE = 'Events and members are not exactly those of the registered definition.';\n            END IF;\n            RETURN NULL;\n        ",
-                    hash="937becaa4c12a8d19ea97fbbac88e9f65689ad5b",
+                    hash="c149eaf500a1a7bb6fafc8b24d291196050cde48",
                     operation="INSERT",
                     pgid="pgtrigger_delivery_set_rows_40da5",
                     table="delivery_set_events",
@@ -865,7 +865,7 @@ class Migration(migrations.Migration):
                 name="delivery_set_event_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_event_kept', MESSAGE = 'A registered definition never changes.';",
-                    hash="15e64e45bda0ffeac64870dfd27abaf3cbfa0a93",
+                    hash="71139204c3923d72b581609312fb7f3539c2a1c6",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_delivery_set_event_kept_cb03a",
                     table="delivery_set_events",
@@ -879,7 +879,7 @@ class Migration(migrations.Migration):
                 name="delivery_set_event_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'delivery_set_event_truncate', MESSAGE = 'A registered definition never changes.';",
-                    hash="205abe2377454f24cd5c47b31ea7597041f41b0a",
+                    hash="f99da9f4df2fb4289520da59f912d0a2d0d02120",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_delivery_set_event_truncate_bb0e4",
@@ -1010,7 +1010,7 @@ class Migration(migrations.Migration):
                 name="outbox_delivery_member",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF EXISTS (\n                        SELECT FROM new_rows n\n                        LEFT JOIN public.outbox_events e\n                          ON e.event_id = n.event_id AND e.delivery_set_version = n.delivery_set_version\n                         AND e.event_type = n.event_type AND e.schema_version = n.schema_version\n                        LEFT JOIN public.delivery_set_members m\n                          ON m.delivery_set_version = n.delivery_set_version AND m.event_type = n.event_type\n                         AND m.schema_version = n.schema_version AND m.destination = n.destination\n                         AND m.consumer_name = n.consumer_name AND m.mandatory = n.mandatory\n                         AND m.expected_receipt_type = n.expected_receipt_type\n                         AND m.expected_receipt_schema_version = n.expected_receipt_schema_version\n                         AND m.projection_name IS NOT DISTINCT FROM n.required_projection_name\n                         AND m.projection_version IS NOT DISTINCT FROM n.required_projection_version\n                        WHERE e.event_id IS NULL OR m.destination IS NULL OR n.status <> 'pending'\n                           OR n.lease_token <> 0 OR n.attempt_count <> 0\n                    ) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_delivery_member', MESSAGE = 'A delivery starts as a copy of its member.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="1eb302ae30eedd173745b63536f93f139dde9e03",
+                    hash="207fece717124f8afd8cc27005e0bf1f8e2f94e6",
                     level="STATEMENT",
                     operation="INSERT",
                     pgid="pgtrigger_outbox_delivery_member_d1684",
@@ -1027,7 +1027,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.event_id IS DISTINCT FROM OLD.event_id OR NEW.destination IS DISTINCT FROM OLD.destination OR NEW.delivery_set_version IS DISTINCT FROM OLD.delivery_set_version OR NEW.event_type IS DISTINCT FROM OLD.event_type OR NEW.schema_version IS DISTINCT FROM OLD.schema_version OR NEW.consumer_name IS DISTINCT FROM OLD.consumer_name OR NEW.expected_receipt_type IS DISTINCT FROM OLD.expected_receipt_type OR NEW.expected_receipt_schema_version IS DISTINCT FROM OLD.expected_receipt_schema_version OR NEW.required_projection_name IS DISTINCT FROM OLD.required_projection_name OR NEW.required_projection_version IS DISTINCT FROM OLD.required_projection_version OR NEW.mandatory IS DISTINCT FROM OLD.mandatory OR NEW.created_at IS DISTINCT FROM OLD.created_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_delivery_frozen', MESSAGE = 'What a delivery froze from its definition never changes.';",
-                    hash="4a92614ae7b7f85571cb91d381279c9be6f04693",
+                    hash="903ee042ab43354f4c5969d98fb14ff67d7da644",
                     operation="UPDATE",
                     pgid="pgtrigger_outbox_delivery_frozen_b1fc9",
                     table="outbox_deliveries",
@@ -1042,7 +1042,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((\n    (OLD.status = 'pending' AND NEW.status = 'leased' AND OLD.available_at <= now() AND NEW.lease_token = OLD.lease_token + 1 AND NEW.attempt_count = OLD.attempt_count + 1 AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id)\n    OR (OLD.status = 'leased' AND NEW.status IN ('pending', 'acknowledged', 'quarantined') AND NEW.lease_token = OLD.lease_token AND NEW.attempt_count = OLD.attempt_count AND NEW.current_attempt_id = OLD.current_attempt_id)\n    OR (OLD.status = 'leased' AND NEW.status = 'leased' AND NEW.lease_token = OLD.lease_token AND NEW.attempt_count = OLD.attempt_count AND NEW.current_attempt_id = OLD.current_attempt_id\n        AND NEW.lease_owner = OLD.lease_owner AND NEW.lease_expires_at >= OLD.lease_expires_at)\n    OR (OLD.status = 'leased' AND NEW.status = 'leased' AND NEW.lease_token = OLD.lease_token + 1 AND NEW.attempt_count = OLD.attempt_count + 1 AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND OLD.lease_expires_at <= now())\n) IS NOT TRUE)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_delivery_transition', MESSAGE = 'This is no legal step of a delivery, or it belongs to another attempt.';",
-                    hash="254c8bf36dadb750d0b545b9bdb6148f250a6c0a",
+                    hash="2d48fd6e46a1778a3548244b4d0ea4e742acef97",
                     operation="UPDATE",
                     pgid="pgtrigger_outbox_delivery_transition_fc8de",
                     table="outbox_deliveries",
@@ -1058,7 +1058,7 @@ class Migration(migrations.Migration):
                     condition="WHEN (NEW.status = 'quarantined')",
                     constraint="CONSTRAINT",
                     func="\n                    IF NOT EXISTS (SELECT FROM public.outbox_quarantine q\n                                    WHERE q.event_id = NEW.event_id AND q.destination = NEW.destination) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_delivery_quarantine_visible', MESSAGE = 'It has no quarantine row.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="0298207b9ae91f2098dd4caa52e82aa67a1ddcfd",
+                    hash="9db0d82559e745d3750c5ed83b2a7d05e785b0e0",
                     operation="UPDATE",
                     pgid="pgtrigger_outbox_delivery_quarantine_visible_bfc9d",
                     table="outbox_deliveries",
@@ -1073,7 +1073,7 @@ class Migration(migrations.Migration):
                 name="outbox_delivery_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_delivery_delete', MESSAGE = 'Deliveries leave only through the retention procedure.';",
-                    hash="68847e923685114f222715a16ffe483ed69f30e9",
+                    hash="d8981e0f405dbef8c75f39f3879243b2ac310683",
                     operation="DELETE",
                     pgid="pgtrigger_outbox_delivery_delete_46e10",
                     table="outbox_deliveries",
@@ -1087,7 +1087,7 @@ class Migration(migrations.Migration):
                 name="outbox_delivery_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'outbox_delivery_truncate', MESSAGE = 'Deliveries leave only through the retention procedure.';",
-                    hash="fdd0c7478fea6dbfa5c3d08cf9c3073ce42ac748",
+                    hash="d7e31df44ac52bc5328b3bf73dac31dc0fa5fbdc",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_outbox_delivery_truncate_33b08",

@@ -11,7 +11,7 @@
 CREATE OR REPLACE FUNCTION outbox_publish(attempts uuid[])
 RETURNS TABLE (event_id uuid, verdict text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, public
+SET search_path = pg_catalog, public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET jit = off
 AS $$
 #variable_conflict use_column

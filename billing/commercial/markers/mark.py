@@ -39,7 +39,12 @@ class MarkerKey:
     @classmethod
     def of_new_work(cls) -> "MarkerKey":
         """The key of one scope of a business transaction."""
-        return cls(uuid7(), 1, MarkerKind.WORK)
+        return cls.of_work(uuid7())
+
+    @classmethod
+    def of_work(cls, subject_id: uuid.UUID) -> "MarkerKey":
+        """The key that a scope's `marker` gave, from the id that was written down."""
+        return cls(subject_id, 1, MarkerKind.WORK)
 
 
 class Decision(StrEnum):

@@ -36,6 +36,9 @@ class Marker(models.Model):
     verdict = models.TextField(choices=Verdict)
     decided_at = models.DateTimeField(db_default=Now())
 
+    journal_may_select = True
+    journal_may_insert = True
+
     class Meta:
         db_table = "commercial_markers"
         verbose_name = "marker"

@@ -251,7 +251,7 @@ class Migration(migrations.Migration):
                 name="commercial_identity_key_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_identity_key_kept', MESSAGE = 'The key that identifies operations stays.';",
-                    hash="c357e210e0aaf53cdb3ae88e91aa9a4905854d8d",
+                    hash="67894ff44cc1e324fd6dd2f8032643b55a78209c",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_identity_key_kept_888d8",
                     table="commercial_identity_keys",
@@ -265,7 +265,7 @@ class Migration(migrations.Migration):
                 name="commercial_identity_key_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_identity_key_truncate', MESSAGE = 'The key that identifies operations stays.';",
-                    hash="a40c25773f70854ecd7d60b7cd3490d72ec4a5ff",
+                    hash="e8519748bb41f7efc198c8904e736485e548f93e",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_identity_key_truncate_ca245",
@@ -403,7 +403,7 @@ class Migration(migrations.Migration):
                 name="commercial_plan_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_plan_kept', MESSAGE = 'A plan never changes; import a new version.';",
-                    hash="cf5f2920139b0bef4b97835889359bd728dbc5c2",
+                    hash="f90e7adbee53e3c51ed7b60611eeaf0484166aec",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_plan_kept_6d22b",
                     table="commercial_plans",
@@ -417,7 +417,7 @@ class Migration(migrations.Migration):
                 name="commercial_plan_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_plan_truncate', MESSAGE = 'A plan never changes; import a new version.';",
-                    hash="aa262ae87a3a42414d84aff80130ce1c3f7d9067",
+                    hash="003729467a922d760658e9bd49077d0370b5f080",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_plan_truncate_f0bee",
@@ -432,7 +432,7 @@ class Migration(migrations.Migration):
                 name="commercial_plan_digest",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex') THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_plan_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';\n                    END IF;\n                    IF (NEW.candidate::jsonb ->> 'name', NEW.candidate::jsonb -> 'planVersion')\n                       IS DISTINCT FROM (NEW.name, to_jsonb(NEW.plan_version)) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_plan_columns', MESSAGE = 'The columns do not say what the text says.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="50cfbcf22a5bce040293fe670c5ed60f71aeca4b",
+                    hash="06790276552619323a11aa6d71997aecc6c78de9",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_plan_digest_b9187",
                     table="commercial_plans",
@@ -447,7 +447,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n                    IF ((SELECT count(*) FROM public.commercial_entitlements e WHERE e.plan_id = NEW.plan_ref),\n                        (SELECT count(*) FROM public.commercial_meters m WHERE m.plan_id = NEW.plan_ref))\n                       IS DISTINCT FROM (jsonb_array_length(NEW.candidate::jsonb -> 'entitlements')::bigint,\n                                         jsonb_array_length(NEW.candidate::jsonb -> 'meters')::bigint) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_plan_whole', MESSAGE = 'A plan is stored with all its entitlements and meters.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="56eb37cff3e27f2848cd1f70bb52c2fed2bcb7d9",
+                    hash="29df4a5e4782d81a71848ca39a1a9b93f42a8030",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_plan_whole_54916",
                     table="commercial_plans",
@@ -492,7 +492,7 @@ class Migration(migrations.Migration):
                 name="commercial_sweep_finding_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_sweep_finding_kept', MESSAGE = 'What a sweep found stays.';",
-                    hash="5a05c771bb2dd39859d96a4f37fe978069002fff",
+                    hash="1ca1d57831290c9d70e897e7a0ea8d4f667fff5d",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_sweep_finding_kept_a6a60",
                     table="commercial_sweep_findings",
@@ -506,7 +506,7 @@ class Migration(migrations.Migration):
                 name="commercial_sweep_finding_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_sweep_finding_truncate', MESSAGE = 'What a sweep found stays.';",
-                    hash="f9a289f2a0d6a080e150e8660c46e6e347b06bd6",
+                    hash="7afd10eafbd37a3fbbdeedd6022b76d26e4f3caa",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_sweep_finding_truncate_28de9",
@@ -521,7 +521,7 @@ class Migration(migrations.Migration):
                 name="commercial_sweep_finding_by_ending",
                 sql=outbox.guards.GuardSql(
                     func="IF pg_trigger_depth() = 1 THEN RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_sweep_finding_by_ending', MESSAGE = 'A finding is written when a sweep ends a reservation, and not otherwise.'; END IF; RETURN NEW;",
-                    hash="7bd325cc7b764845d2233f7fffdd15359721864c",
+                    hash="fbf9196d0059f8a5d67a925ab36f779390aab097",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_sweep_finding_by_ending_5a7e8",
                     table="commercial_sweep_findings",
@@ -601,7 +601,7 @@ class Migration(migrations.Migration):
                 name="commercial_reservation_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_delete', MESSAGE = 'A reservation is never deleted.';",
-                    hash="ff5691a4c843fbd00aca2ba70d3ef53433ca2e93",
+                    hash="79aaf0d333a5d3e58f6ccaaa866b7f4fc284ec1f",
                     operation="DELETE",
                     pgid="pgtrigger_commercial_reservation_delete_ceba3",
                     table="commercial_runtime_reservations",
@@ -615,7 +615,7 @@ class Migration(migrations.Migration):
                 name="commercial_reservation_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_reservation_truncate', MESSAGE = 'A reservation is never deleted.';",
-                    hash="eb90d4d75622139afa1f0d80800c1b9a3c71792c",
+                    hash="650224de1baae9f4dde3c64048bbee21d9bf42d1",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_reservation_truncate_2d75a",
@@ -671,7 +671,7 @@ class Migration(migrations.Migration):
                 name="commercial_meter_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_meter_kept', MESSAGE = 'A meter never changes; import a new plan.';",
-                    hash="dc2b28fabb53ad0918ce5faa2e6f9af79689ddc1",
+                    hash="d86930fe9adfd48522cacc7276ca85ddd530d023",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_meter_kept_5f69b",
                     table="commercial_meters",
@@ -685,7 +685,7 @@ class Migration(migrations.Migration):
                 name="commercial_meter_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_meter_truncate', MESSAGE = 'A meter never changes; import a new plan.';",
-                    hash="ec628cec977d100acc3497c1b83db4d8c89503d0",
+                    hash="3ebd17df4023ea7f5c0c3e00e69c8f90437fafc3",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_meter_truncate_162ae",
@@ -700,7 +700,7 @@ class Migration(migrations.Migration):
                 name="commercial_meter_in_plan",
                 sql=outbox.guards.GuardSql(
                     func="\n            IF NOT EXISTS (\n                SELECT FROM public.commercial_plans p, jsonb_array_elements(p.candidate::jsonb -> 'meters') said\n                 WHERE p.plan_ref = NEW.plan_id AND said = jsonb_strip_nulls(jsonb_build_object(\n                    'tool', NEW.tool, 'dimension', NEW.dimension, 'quantityBasis', NEW.quantity_basis,\n                    'entitlement', substr(NEW.entitlement_id, length(NEW.plan_id) + 2),\n                    'cost', CASE WHEN NEW.cost_price_book IS NOT NULL THEN jsonb_build_object(\n                        'priceBook', NEW.cost_price_book, 'currency', NEW.cost_currency,\n                        'chargeDimensionKey', NEW.cost_dimension) END))) THEN\n                RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_meter_in_plan', MESSAGE = 'The text of the plan does not say this.';\n            END IF;\n            RETURN NEW;\n        ",
-                    hash="d8ce876ac5579e2ba9607f0fc4b7896f47b2b184",
+                    hash="09ba5132d5d04ac56f5f935636b383340a917002",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_meter_in_plan_197b3",
                     table="commercial_meters",
@@ -714,7 +714,7 @@ class Migration(migrations.Migration):
                 name="commercial_meter_unit",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NOT EXISTS (SELECT FROM public.commercial_entitlements e\n                                    WHERE e.entitlement_id = NEW.entitlement_id AND e.plan_id = NEW.plan_id\n                                      AND e.quantity_basis = NEW.quantity_basis) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_meter_unit', MESSAGE = 'A meter counts in the unit of its own plan''s entitlement.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="7615ce2ddf72a63b42a2b6e691c034a044775c3a",
+                    hash="449dfad9230a5039696e8cf9235c66b49d5448b3",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_meter_unit_b3b8c",
                     table="commercial_meters",
@@ -756,7 +756,7 @@ class Migration(migrations.Migration):
                 name="commercial_entitlement_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_entitlement_kept', MESSAGE = 'An entitlement never changes; import a new plan.';",
-                    hash="493d1437a633ded01a937f3a85877259823077f6",
+                    hash="3fb64e865930d0783cd6132b8b97e169b55e90ed",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_entitlement_kept_6952d",
                     table="commercial_entitlements",
@@ -770,7 +770,7 @@ class Migration(migrations.Migration):
                 name="commercial_entitlement_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_entitlement_truncate', MESSAGE = 'An entitlement never changes; import a new plan.';",
-                    hash="99bb8ba7d4587580cf1b153f3a4c5468c72586ab",
+                    hash="ba4c6db65c69407616b5dc16acb12b689218b8e5",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_entitlement_truncate_0547f",
@@ -785,7 +785,7 @@ class Migration(migrations.Migration):
                 name="commercial_entitlement_in_plan",
                 sql=outbox.guards.GuardSql(
                     func="\n            IF NOT EXISTS (\n                SELECT FROM public.commercial_plans p, jsonb_array_elements(p.candidate::jsonb -> 'entitlements') said\n                 WHERE p.plan_ref = NEW.plan_id AND said = jsonb_build_object('name', NEW.name, 'quantityBasis', NEW.quantity_basis, 'hardLimit', NEW.hard_limit)) THEN\n                RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_entitlement_in_plan', MESSAGE = 'The text of the plan does not say this.';\n            END IF;\n            RETURN NEW;\n        ",
-                    hash="c9eb0abf2e585abd5c927459a09f0c7ded75d52e",
+                    hash="a8c00489d4417e406007b063ab19b65e066b18ef",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_entitlement_in_plan_05e3e",
                     table="commercial_entitlements",
@@ -821,7 +821,7 @@ class Migration(migrations.Migration):
                 name="commercial_subscription_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_subscription_delete', MESSAGE = 'A subscription is never deleted; it ends.';",
-                    hash="23cbcab01ca1999878fba126d927471bd30aa745",
+                    hash="6071a04694dd9c62ba7a305de9c6cf4d31aece9d",
                     operation="DELETE",
                     pgid="pgtrigger_commercial_subscription_delete_f9a23",
                     table="commercial_subscriptions",
@@ -835,7 +835,7 @@ class Migration(migrations.Migration):
                 name="commercial_subscription_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_subscription_truncate', MESSAGE = 'A subscription is never deleted; it ends.';",
-                    hash="60f981de3b53febf11fef346abe24f1a913e183a",
+                    hash="c2cccc26723117175a52becbdf27b67033e59578",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_subscription_truncate_421d5",
@@ -851,7 +851,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.ends_at IS NOT NULL OR (NEW.subscription_id, NEW.tenant_id, NEW.plan_id, NEW.zone, NEW.period_unit, NEW.starts_at, NEW.opened_at) IS DISTINCT FROM (OLD.subscription_id, OLD.tenant_id, OLD.plan_id, OLD.zone, OLD.period_unit, OLD.starts_at, OLD.opened_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_subscription_frozen', MESSAGE = 'A subscription ends once, and nothing else of it changes.';",
-                    hash="72aa3e37efc372adab98daf5ca0198c763618726",
+                    hash="b6dec7ce478aa0e59942c5e50f56b151e6dee063",
                     operation="UPDATE",
                     pgid="pgtrigger_commercial_subscription_frozen_97ac7",
                     table="commercial_subscriptions",
@@ -865,7 +865,7 @@ class Migration(migrations.Migration):
                 name="commercial_subscription_zone",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NOT EXISTS (SELECT FROM pg_timezone_names z WHERE z.name = NEW.zone) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_subscription_zone', MESSAGE = 'The database knows no time zone of this name.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="2dc6392fd703aa06e63e176c0366b492a599f0db",
+                    hash="584695b48e1e9012485fd2bcf0eb93c160a75dcd",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_subscription_zone_c44c7",
                     table="commercial_subscriptions",
@@ -896,7 +896,7 @@ class Migration(migrations.Migration):
                 name="commercial_period_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_delete', MESSAGE = 'A period is never deleted.';",
-                    hash="cfb0dc97dad4f54b4d1135ce9346f96d6f5128f6",
+                    hash="506275d9a69cc8723aa9fb72afaf4306882af3a5",
                     operation="DELETE",
                     pgid="pgtrigger_commercial_period_delete_40383",
                     table="commercial_entitlement_periods",
@@ -910,7 +910,7 @@ class Migration(migrations.Migration):
                 name="commercial_period_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_truncate', MESSAGE = 'A period is never deleted.';",
-                    hash="38afc0b6178f3babaf2aaa81aced4b17d8aef63e",
+                    hash="00f2f68e52803a03bee5efc6f93b6a67c1ef5555",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_period_truncate_94fd7",
@@ -925,7 +925,7 @@ class Migration(migrations.Migration):
                 name="commercial_period_frozen",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF pg_trigger_depth() = 1 OR (NEW.period_id, NEW.subscription_id, NEW.tenant_id, NEW.entitlement_id,\n                        NEW.starts_at, NEW.hard_limit, NEW.opened_at) IS DISTINCT FROM (OLD.period_id,\n                        OLD.subscription_id, OLD.tenant_id, OLD.entitlement_id, OLD.starts_at, OLD.hard_limit,\n                        OLD.opened_at) OR NEW.ends_at > OLD.ends_at THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_frozen', MESSAGE = 'A period moves with its reservations and ends with its subscription, and not otherwise.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="58e28586609d2ad87d5b790a36b86dd6b581d656",
+                    hash="e47ac515ad5cb02fe93a5b57eff2df4a28db5836",
                     operation="UPDATE",
                     pgid="pgtrigger_commercial_period_frozen_98f11",
                     table="commercial_entitlement_periods",
@@ -940,7 +940,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     declare="DECLARE contract public.commercial_subscriptions;",
                     func="\n                    IF NEW.taken_quantity IS DISTINCT FROM 0 THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_born_empty', MESSAGE = 'A period begins with nothing taken.';\n                    END IF;\n                    IF NEW.starts_at >= NEW.ends_at THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_half_open', MESSAGE = 'A period has a beginning, and an end after it.';\n                    END IF;\n                    SELECT * INTO contract FROM public.commercial_subscriptions s\n                     WHERE s.subscription_id = NEW.subscription_id FOR NO KEY UPDATE;\n                    IF NEW.tenant_id IS DISTINCT FROM contract.tenant_id OR NOT EXISTS (\n                                   SELECT FROM public.commercial_entitlements e\n                                    WHERE e.entitlement_id = NEW.entitlement_id AND e.plan_id = contract.plan_id\n                                      AND e.hard_limit = NEW.hard_limit) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_of_plan', MESSAGE = 'A period is of its subscription''s tenant and plan.';\n                    END IF;\n                    IF NEW.starts_at < contract.starts_at OR NEW.ends_at > contract.ends_at THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_in_contract', MESSAGE = 'A period lies within its subscription.';\n                    END IF;\n                    IF EXISTS (SELECT FROM public.commercial_entitlement_periods o\n                                WHERE o.subscription_id = NEW.subscription_id\n                                  AND o.entitlement_id = NEW.entitlement_id AND o.starts_at <> NEW.starts_at\n                                  AND o.starts_at < NEW.ends_at AND NEW.starts_at < o.ends_at) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_period_alone', MESSAGE = 'Periods of an entitlement never overlap.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="47406792e2760a6cb1061d6cd45ff1c276d34a92",
+                    hash="3228cbd87739b1cb46c21bc0063914b3dcab825d",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_period_fits_cec9a",
                     table="commercial_entitlement_periods",
@@ -975,7 +975,7 @@ class Migration(migrations.Migration):
                 name="commercial_cost_event_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_cost_event_kept', MESSAGE = 'A cost never changes.';",
-                    hash="0c48ae7aec94b19aaa3ddb867bd203f980711ad9",
+                    hash="911880bfbdb1bd87637697a4938504e7df0acf6c",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_cost_event_kept_e6d11",
                     table="commercial_cost_events",
@@ -989,7 +989,7 @@ class Migration(migrations.Migration):
                 name="commercial_cost_event_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_cost_event_truncate', MESSAGE = 'A cost never changes.';",
-                    hash="9a410b728c9eea9a499ff50e429e8cb6f915ccad",
+                    hash="2bdac63e1292ae7e025effeb2072786fba6c5a59",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_cost_event_truncate_a86fa",
@@ -1004,7 +1004,7 @@ class Migration(migrations.Migration):
                 name="commercial_cost_event_by_settling",
                 sql=outbox.guards.GuardSql(
                     func="IF pg_trigger_depth() = 1 THEN RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_cost_event_by_settling', MESSAGE = 'A cost is written when a reservation settles, and not otherwise.'; END IF; RETURN NEW;",
-                    hash="dee1c55af990e27c2a5c344cec90e657e957ed77",
+                    hash="ccd779884ac1941ec43d4a1b9bd0340a9c57e802",
                     operation="INSERT",
                     pgid="pgtrigger_commercial_cost_event_by_settling_972be",
                     table="commercial_cost_events",
@@ -1022,7 +1022,7 @@ class Migration(migrations.Migration):
                 name="usage_meter_event_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'usage_meter_event_kept', MESSAGE = 'Usage never changes.';",
-                    hash="309b1aa8dd6e6e85dca3e0ba394f7afa23e8b4c0",
+                    hash="3cacbcdaf5f97978a7558af8074ae4dc6587285c",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_usage_meter_event_kept_fe39f",
                     table="usage_meter_events",
@@ -1036,7 +1036,7 @@ class Migration(migrations.Migration):
                 name="usage_meter_event_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'usage_meter_event_truncate', MESSAGE = 'Usage never changes.';",
-                    hash="6505d57ebed19dc1957936fe0412c71c746e019f",
+                    hash="cfcd246ed03685e52b8e40c53af78c070c8797e5",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_usage_meter_event_truncate_4fd42",
@@ -1051,7 +1051,7 @@ class Migration(migrations.Migration):
                 name="usage_meter_event_by_settling",
                 sql=outbox.guards.GuardSql(
                     func="IF pg_trigger_depth() = 1 THEN RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'usage_meter_event_by_settling', MESSAGE = 'Usage is written when a reservation settles, and not otherwise.'; END IF; RETURN NEW;",
-                    hash="43b4b95d784ab6bf92b69e6f2e6a491af614db86",
+                    hash="6155c5da2ce57936036600481b2caae4770be1c3",
                     operation="INSERT",
                     pgid="pgtrigger_usage_meter_event_by_settling_3fa35",
                     table="usage_meter_events",

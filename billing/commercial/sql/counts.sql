@@ -5,7 +5,7 @@
 -- A period counts what is taken: used and held together. Settling changes only which of the two it is, so it does not touch
 -- the row that every decision about the entitlement waits for.
 CREATE FUNCTION commercial_reservation_counts() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS
 $$
 BEGIN
     IF NEW.state = 'reserved' THEN

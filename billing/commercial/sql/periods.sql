@@ -3,7 +3,7 @@
 
 -- The moment of a wall time. One that the calendar skips is read by the clock of before, one that comes twice is its first.
 CREATE FUNCTION commercial_moment(wall timestamp, zone text) RETURNS timestamptz
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog AS
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS
 $$
 DECLARE
     found timestamptz := wall AT TIME ZONE zone;
@@ -21,7 +21,7 @@ $$;
 -- The moment at which the n-th period begins: the anchor's wall time n units later, or the last day of a month that has no
 -- such day.
 CREATE FUNCTION commercial_boundary(anchor timestamptz, zone text, unit text, n integer) RETURNS timestamptz
-    LANGUAGE sql STABLE SET search_path = pg_catalog, public AS
+    LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS
 $$
     SELECT CASE n WHEN 0 THEN anchor
                   ELSE public.commercial_moment((anchor AT TIME ZONE zone) + n * ('1 ' || unit)::interval, zone) END
@@ -30,7 +30,7 @@ $$;
 -- The period that holds `at`, which is not before the anchor: starts_at <= at < ends_at.
 CREATE FUNCTION commercial_period(
     anchor timestamptz, zone text, unit text, at timestamptz, OUT starts_at timestamptz, OUT ends_at timestamptz)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS
 $$
 DECLARE
     apart interval := age(at AT TIME ZONE zone, anchor AT TIME ZONE zone);
@@ -57,7 +57,7 @@ $$;
 
 -- At any time one meter of a tenant counts a tool and dimension. Openings for one tenant follow one another.
 CREATE FUNCTION commercial_subscription_opens() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS
 $$
 BEGIN
     PERFORM FROM public.tenants t WHERE t.tenant_ref = NEW.tenant_id FOR NO KEY UPDATE;
@@ -79,7 +79,7 @@ CREATE TRIGGER commercial_subscription_opens AFTER INSERT ON commercial_subscrip
 
 -- A subscription that ends cuts the period it ends in; whoever decides holds that row, so no decision misses the end.
 CREATE FUNCTION commercial_subscription_ends() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS
 $$
 BEGIN
     IF EXISTS (SELECT FROM public.commercial_entitlement_periods p

@@ -20,7 +20,7 @@ RETURNS TABLE (
     verdict text, reservation uuid, held_generation integer, hard_limit bigint, taken bigint, held bigint, meter text,
     price_book text, currency text, cost_dimension text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, public
+SET search_path = pg_catalog, public, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
@@ -112,7 +112,7 @@ END $$;
 -- for the reservation, while the release holds the reservation and waits for the period. Settling needs no period.
 CREATE FUNCTION commercial_release(of_reservation uuid, of_generation integer, by text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, public
+SET search_path = pg_catalog, public, pg_temp
 AS $$
 BEGIN
     PERFORM FROM commercial_entitlement_periods p
@@ -126,7 +126,7 @@ END $$;
 
 -- What is held in a period: the reservations that are open now, which are as many as there is work under way.
 CREATE FUNCTION commercial_held(of_period bigint) RETURNS bigint
-LANGUAGE sql STABLE SET search_path = pg_catalog, public
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT coalesce(sum(r.quantity), 0)::bigint FROM public.commercial_runtime_reservations r
      WHERE r.state = 'reserved' AND r.period_id = of_period
@@ -138,7 +138,7 @@ $$;
 CREATE FUNCTION commercial_open_period(
     of_tenant text, of_tool text, of_dimension text, at timestamptz, hash_key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, public
+SET search_path = pg_catalog, public, pg_temp
 AS $$
 DECLARE
     contract record;

@@ -1,7 +1,7 @@
 -- What a reservation must be, in one guard: PostgreSQL reads a CHECK, and a trigger's WHEN, anew for every statement, which
 -- on these rows cost as much as writing them. A function is read once per session.
 CREATE FUNCTION commercial_reservation_is_whole() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS
 $$
 DECLARE
     broken text;

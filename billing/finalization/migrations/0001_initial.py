@@ -191,7 +191,7 @@ class Migration(migrations.Migration):
                 name="billing_reservation_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_delete', MESSAGE = 'A reservation is never deleted.';",
-                    hash="b4c2db2e28f5b64a4d295ac5cd4381f4cdf56a76",
+                    hash="7fc0f92947e5b398323c1f5e9969da126b88ddca",
                     operation="DELETE",
                     pgid="pgtrigger_billing_reservation_delete_3d05c",
                     table="billing_reservations",
@@ -205,7 +205,7 @@ class Migration(migrations.Migration):
                 name="billing_reservation_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_truncate', MESSAGE = 'A reservation is never deleted.';",
-                    hash="37485f33b345e8a647d1aa815344379a7cf8b3de",
+                    hash="425a1569fffaeaa5b51a29d77f4f00f31e11b81b",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_billing_reservation_truncate_4564b",
@@ -221,7 +221,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.state IS DISTINCT FROM 'open' OR NEW.confirmed_at IS NOT NULL)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_born_open', MESSAGE = 'A reservation begins open and unconfirmed.';",
-                    hash="70084bc4019253a777cc7efb7edf58fa30c4b8cf",
+                    hash="0aa57781534b0916b51d57a736d31d4df3a5653b",
                     operation="INSERT",
                     pgid="pgtrigger_billing_reservation_born_open_c8cfd",
                     table="billing_reservations",
@@ -236,7 +236,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.billing_reservation_id IS DISTINCT FROM OLD.billing_reservation_id OR NEW.operation_id IS DISTINCT FROM OLD.operation_id OR NEW.request_sha256 IS DISTINCT FROM OLD.request_sha256 OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.billing_account_id IS DISTINCT FROM OLD.billing_account_id OR NEW.price_book_id IS DISTINCT FROM OLD.price_book_id OR NEW.run_admission_manifest_ref IS DISTINCT FROM OLD.run_admission_manifest_ref OR NEW.run_admission_manifest_schema_version IS DISTINCT FROM OLD.run_admission_manifest_schema_version OR NEW.run_admission_manifest_digest_algorithm_version IS DISTINCT FROM OLD.run_admission_manifest_digest_algorithm_version OR NEW.run_admission_manifest_digest IS DISTINCT FROM OLD.run_admission_manifest_digest OR NEW.reserved_at IS DISTINCT FROM OLD.reserved_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_frozen', MESSAGE = 'What was reserved never changes.';",
-                    hash="e381bfdda156c68aa050dacad3e8c1649b80bb6a",
+                    hash="4193cffab9cada6448a2abd325724ca99c6ca65e",
                     operation="UPDATE",
                     pgid="pgtrigger_billing_reservation_frozen_fe0a1",
                     table="billing_reservations",
@@ -251,7 +251,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.state <> 'open' OR OLD.confirmed_at IS NOT NULL)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_transition', MESSAGE = 'A reservation is confirmed or released once.';",
-                    hash="206ab18860204e082bc0396c38ee47610a1cf029",
+                    hash="43035b547323ec2da76e414b5fae7bf4f77754e0",
                     operation="UPDATE",
                     pgid="pgtrigger_billing_reservation_transition_e9e1c",
                     table="billing_reservations",
@@ -266,7 +266,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n                    IF NOT EXISTS (\n                        SELECT 1 FROM public.billing_reservations r\n                          JOIN public.ledger_holds h ON h.hold_id = r.billing_reservation_id\n                         WHERE r.billing_reservation_id = NEW.billing_reservation_id\n                           AND h.billing_account_id = r.billing_account_id\n                           AND (r.state = 'open') = (h.state = 'held')) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_equals_hold', MESSAGE = 'An open reservation has an open hold.';\n                    END IF;\n                    IF NOT EXISTS (SELECT 1 FROM public.billing_finalization_fences f\n                                    WHERE f.billing_reservation_id = NEW.billing_reservation_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_reservation_has_fence', MESSAGE = 'A reservation has its fence from the beginning.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="160c02ea93a28820cd608b5d68b920ac9ab3b31f",
+                    hash="3316f93103b3bb6324f975b96b36d935fc860a5d",
                     operation="INSERT OR UPDATE",
                     pgid="pgtrigger_billing_reservation_equals_hold_4631a",
                     table="billing_reservations",
@@ -296,7 +296,7 @@ class Migration(migrations.Migration):
                 name="billing_finalization_work_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_kept', MESSAGE = 'Work never changes; the next generation replaces it.';",
-                    hash="3da18187751c05ed11cbe5d4923e28976f312a8e",
+                    hash="8cf80a9d0a11371b0d54fa839fcfae1fcf72a644",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_billing_finalization_work_kept_fcd4e",
                     table="billing_finalization_works",
@@ -310,7 +310,7 @@ class Migration(migrations.Migration):
                 name="billing_finalization_work_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_truncate', MESSAGE = 'Work never changes; the next generation replaces it.';",
-                    hash="c5499b00ac2b61f80c40c110958c24e628d53b67",
+                    hash="41f1af1023f2fb47087c7f742630f12587be65e8",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_billing_finalization_work_truncate_7870f",
@@ -326,7 +326,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_work_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';",
-                    hash="843d9d041858b9ea20849aa50d4f9be28c62dea5",
+                    hash="ed95b930aea359cc1368de89a84a7fad693ffb3b",
                     operation="INSERT",
                     pgid="pgtrigger_billing_finalization_work_digest_bf5c7",
                     table="billing_finalization_works",
@@ -365,7 +365,7 @@ class Migration(migrations.Migration):
                 name="billing_finalization_fence_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_delete', MESSAGE = 'A fence is never deleted.';",
-                    hash="8b2cd68fa02e6f7ae18b509024df31bc8359cb6d",
+                    hash="c37bb9655640a3185bf8cef45cc46bbcee565632",
                     operation="DELETE",
                     pgid="pgtrigger_billing_finalization_fence_delete_bf26f",
                     table="billing_finalization_fences",
@@ -379,7 +379,7 @@ class Migration(migrations.Migration):
                 name="billing_finalization_fence_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_truncate', MESSAGE = 'A fence is never deleted.';",
-                    hash="ac461b20f22229500aa894278413ce8cc6cacef5",
+                    hash="4d03a5ac45f11e919edd1cf3b71a1ff755d717b0",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_billing_finalization_fence_truncate_f93c2",
@@ -395,7 +395,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.fence_revision <> OLD.fence_revision + 1 OR NEW.latest_work_generation NOT IN (OLD.latest_work_generation, OLD.latest_work_generation + 1) OR OLD.coordination_state = 'unadmitted' OR (NEW.billing_finalization_fence_id, NEW.billing_reservation_id, NEW.run_id) IS DISTINCT FROM (OLD.billing_finalization_fence_id, OLD.billing_reservation_id, OLD.run_id))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_finalization_fence_forward', MESSAGE = 'A fence moves forward one revision at a time and keeps its identity.';",
-                    hash="bfc982c63f9ec2fa7f99a8491a5730a1bbae3469",
+                    hash="2c33442e56397edaef006696029e90fa0cf228ee",
                     operation="UPDATE",
                     pgid="pgtrigger_billing_finalization_fence_forward_f0a3a",
                     table="billing_finalization_fences",

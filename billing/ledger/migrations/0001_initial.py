@@ -238,7 +238,7 @@ class Migration(migrations.Migration):
                 name="tenant_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tenant_kept', MESSAGE = 'A tenant''s identity never changes.';",
-                    hash="57a633726e970902e72762266453fc9502050864",
+                    hash="2e540f9469d8b195757f4e5be2ffdb71ce26b9ce",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_tenant_kept_4933b",
                     table="tenants",
@@ -252,7 +252,7 @@ class Migration(migrations.Migration):
                 name="tenant_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tenant_truncate', MESSAGE = 'A tenant''s identity never changes.';",
-                    hash="1d3f08a497ca966d2ce19a97725197b003539f50",
+                    hash="adb4b61c513039977308e74c6b7ae587faa1200c",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_tenant_truncate_63af8",
@@ -305,7 +305,7 @@ class Migration(migrations.Migration):
                 name="ledger_account_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_delete', MESSAGE = 'A ledger account is never deleted.';",
-                    hash="cda21833fd93ecc3a57f62ba3ac53b8cfc928ce9",
+                    hash="3320facf6a067eeeebeb51bbdbe816b4659f4e1b",
                     operation="DELETE",
                     pgid="pgtrigger_ledger_account_delete_c4b06",
                     table="ledger_accounts",
@@ -319,7 +319,7 @@ class Migration(migrations.Migration):
                 name="ledger_account_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_truncate', MESSAGE = 'A ledger account is never deleted.';",
-                    hash="496563cbb9d79338f7462a27ee3cab752cda5a18",
+                    hash="d6ffe4217dadf60c1d65bb23486c83f021b65c03",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_ledger_account_truncate_5fb93",
@@ -335,7 +335,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.balance_picos IS DISTINCT FROM 0)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_born_empty', MESSAGE = 'A ledger account is born with a balance of zero; post entries.';",
-                    hash="13c4a1911bf1540575b414a74a2b47c259632400",
+                    hash="1c2ed10cd9039c888cf7e324eae8a6e41f097e9c",
                     operation="INSERT",
                     pgid="pgtrigger_ledger_account_born_empty_cf03e",
                     table="ledger_accounts",
@@ -350,7 +350,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.ledger_account_id, NEW.billing_account_id, NEW.kind, NEW.currency) IS DISTINCT FROM (OLD.ledger_account_id, OLD.billing_account_id, OLD.kind, OLD.currency))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_account_frozen', MESSAGE = 'Only the balance of a ledger account moves.';",
-                    hash="acb5e21133121984b07862665329f2c15052f828",
+                    hash="e5331eec422cf4189105437075b7accdc56e1d05",
                     operation="UPDATE",
                     pgid="pgtrigger_ledger_account_frozen_64902",
                     table="ledger_accounts",
@@ -410,7 +410,7 @@ class Migration(migrations.Migration):
                 name="ledger_posting_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_kept', MESSAGE = 'A posting never changes; post a correction.';",
-                    hash="169650332f755c38dd2a3e8f43650400ecb08e87",
+                    hash="645c1c9ad987d271df8a0e61cfd7d44546e91e32",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_ledger_posting_kept_1d6fd",
                     table="ledger_postings",
@@ -424,7 +424,7 @@ class Migration(migrations.Migration):
                 name="ledger_posting_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_truncate', MESSAGE = 'A posting never changes; post a correction.';",
-                    hash="57fb40bf8831c46beb0d0441ea3d7b395b3952a7",
+                    hash="b93fd18f89b4d6644c1357b04244dbb382b0ad22",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_ledger_posting_truncate_149f4",
@@ -441,7 +441,7 @@ class Migration(migrations.Migration):
                     constraint="CONSTRAINT",
                     declare="DECLARE lines bigint; total numeric; own boolean; holds boolean;",
                     func="\n                    SELECT count(*), sum(e.amount_picos), bool_and(a.billing_account_id = NEW.billing_account_id),\n                           bool_or(e.hold_id IS NOT NULL)\n                      INTO lines, total, own, holds\n                      FROM public.ledger_entries e\n                      JOIN public.ledger_accounts a ON a.ledger_account_id = e.ledger_account_id\n                     WHERE e.posting_id = NEW.reference;\n                    IF lines IS DISTINCT FROM NEW.entry_count::bigint THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_complete', MESSAGE = 'A posting has exactly the entries it counts.';\n                    END IF;\n                    IF own IS DISTINCT FROM true THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_one_account', MESSAGE = 'A posting moves money of one billing account.';\n                    END IF;\n                    IF total IS DISTINCT FROM 0 THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_posting_balanced', MESSAGE = 'The entries of a posting sum to zero.';\n                    END IF;\n                    -- A hold that this posting opens or closes is proven by the hold's own guard.\n                    IF holds AND EXISTS (\n                        SELECT 1 FROM public.ledger_entries t JOIN public.ledger_holds h ON h.hold_id = t.hold_id\n                         WHERE t.posting_id = NEW.reference AND h.opened_by_id <> NEW.reference\n                           AND h.closed_by_id IS DISTINCT FROM NEW.reference\n                           AND (SELECT sum(e.amount_picos) FROM public.ledger_entries e WHERE e.hold_id = h.hold_id)\n                               IS DISTINCT FROM CASE h.state WHEN 'held' THEN h.amount_picos ELSE 0 END) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_equals_entries', MESSAGE = 'A hold''s entries sum to what its state says.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="42a321f88056018b333e9fa3048afe2d656f5eed",
+                    hash="3f90c6415d1f7e77eb27ddf23ca56865562ba904",
                     operation="INSERT",
                     pgid="pgtrigger_ledger_posting_balanced_6692e",
                     table="ledger_postings",
@@ -489,7 +489,7 @@ class Migration(migrations.Migration):
                 name="ledger_hold_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_delete', MESSAGE = 'A hold is never deleted.';",
-                    hash="82e8d51cc0a59147475f84fe66b537366e491094",
+                    hash="c226c293ea0244229603a27f70c175ce56985f4b",
                     operation="DELETE",
                     pgid="pgtrigger_ledger_hold_delete_0b87f",
                     table="ledger_holds",
@@ -503,7 +503,7 @@ class Migration(migrations.Migration):
                 name="ledger_hold_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_truncate', MESSAGE = 'A hold is never deleted.';",
-                    hash="225bf60b482b3d427fdb63c9984de27988f3f03e",
+                    hash="72f16dad7168ab7bbf0ed353ee50e6e6201a74b1",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_ledger_hold_truncate_02d3f",
@@ -519,7 +519,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.state IS DISTINCT FROM 'held')",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_born_held', MESSAGE = 'A hold begins as held.';",
-                    hash="6d4bd664c18c554c08f8bc515fa60853039296aa",
+                    hash="f2f60220b1a7cbb9be02dd3b12c7c88ff917838f",
                     operation="INSERT",
                     pgid="pgtrigger_ledger_hold_born_held_532ca",
                     table="ledger_holds",
@@ -534,7 +534,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.state <> 'held' OR (NEW.hold_id, NEW.billing_account_id, NEW.charge_source, NEW.currency, NEW.amount_picos, NEW.opened_by_id, NEW.opened_at) IS DISTINCT FROM (OLD.hold_id, OLD.billing_account_id, OLD.charge_source, OLD.currency, OLD.amount_picos, OLD.opened_by_id, OLD.opened_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_ends_once', MESSAGE = 'A hold ends once, and nothing else of it changes.';",
-                    hash="657b6cd93e61305d3f115e4197dd91470fd69099",
+                    hash="4098656e12ef2a2f6f13683c88e990ad68bfbe87",
                     operation="UPDATE",
                     pgid="pgtrigger_ledger_hold_ends_once_02d42",
                     table="ledger_holds",
@@ -549,7 +549,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n                    IF (SELECT coalesce(sum(e.amount_picos), 0) FROM public.ledger_entries e\n                         WHERE e.hold_id = NEW.hold_id)\n                       IS DISTINCT FROM\n                       (SELECT CASE h.state WHEN 'held' THEN h.amount_picos ELSE 0 END\n                          FROM public.ledger_holds h WHERE h.hold_id = NEW.hold_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_hold_equals_entries', MESSAGE = 'A hold''s entries sum to what its state says.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="a8de395c18c8d6a088b6ac2ac55c133208b3aafa",
+                    hash="fa3355198e1e7eaa4b5213932412ff1f2a72abee",
                     operation="INSERT OR UPDATE",
                     pgid="pgtrigger_ledger_hold_equals_entries_3eb97",
                     table="ledger_holds",
@@ -574,7 +574,7 @@ class Migration(migrations.Migration):
                 name="ledger_entry_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_entry_kept', MESSAGE = 'A ledger entry never changes; post a correction.';",
-                    hash="109030f4d6837c5343572c1699695cf1838b7916",
+                    hash="35d164be9bec8033f9b8862400069e1aa2c6a4be",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_ledger_entry_kept_90057",
                     table="ledger_entries",
@@ -588,7 +588,7 @@ class Migration(migrations.Migration):
                 name="ledger_entry_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'ledger_entry_truncate', MESSAGE = 'A ledger entry never changes; post a correction.';",
-                    hash="6eea4423dcc46467520b89e561616a83c1666743",
+                    hash="88fa64ff308791f8721d5aa40eb2df1672c79592",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_ledger_entry_truncate_b0f54",
@@ -636,7 +636,7 @@ class Migration(migrations.Migration):
                 name="billing_account_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_delete', MESSAGE = 'A billing account is never deleted.';",
-                    hash="0f6c6ade302eed484cdfa0eadcb28df7804d2452",
+                    hash="5b8bf64fa87dbd776a40307ae7ac4ed1326b8e31",
                     operation="DELETE",
                     pgid="pgtrigger_billing_account_delete_d062e",
                     table="billing_accounts",
@@ -650,7 +650,7 @@ class Migration(migrations.Migration):
                 name="billing_account_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_truncate', MESSAGE = 'A billing account is never deleted.';",
-                    hash="d6cc2dff38829069e9a02817a5d3337c401dbe9f",
+                    hash="a7ad97b9e91b5d318793d34e3419d4dedbc1553d",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_billing_account_truncate_46f1d",
@@ -666,7 +666,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.billing_account_id, NEW.tenant_id, NEW.currency, NEW.charge_source, NEW.price_book_name, NEW.opened_at) IS DISTINCT FROM (OLD.billing_account_id, OLD.tenant_id, OLD.currency, OLD.charge_source, OLD.price_book_name, OLD.opened_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'billing_account_frozen', MESSAGE = 'Only the label of a billing account may change.';",
-                    hash="6ffe2771670fe6ae2603bfd34f169b6b75096246",
+                    hash="b7d2a469aa2d937ff1ae9ec731c67951305a4884",
                     operation="UPDATE",
                     pgid="pgtrigger_billing_account_frozen_450d1",
                     table="billing_accounts",

@@ -1,7 +1,7 @@
 -- Balances follow entries, in the same statement, under the schema role: the owner's login cannot write them. The rows
 -- are locked in one order. A wallet that would go below zero fails its CHECK, and with it the whole transaction.
 CREATE FUNCTION ledger_move_balances() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS
 $$
 BEGIN
     IF EXISTS (SELECT 1 FROM fresh f JOIN public.ledger_postings p ON p.reference = f.posting_id

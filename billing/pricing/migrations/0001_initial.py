@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                 name="price_book_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_kept', MESSAGE = 'A price book never changes; import a new version.';",
-                    hash="75b1de41779e3c058672edd8d86f757cdee4e0a5",
+                    hash="d6d42d4a8e73355f67e3e3020ab288be18695b62",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_price_book_kept_9988d",
                     table="price_books",
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 name="price_book_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_truncate', MESSAGE = 'A price book never changes; import a new version.';",
-                    hash="4c9a2458530eb1c1175c0fde25d00b0063d0d4d3",
+                    hash="d68a719c861b71ac764c88c20fb546651f974b5f",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_price_book_truncate_8a2fc",
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                 name="price_book_digest",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex') THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';\n                    END IF;\n                    IF starts_with(NEW.candidate, '{\"bookVersion\":' || NEW.book_version::text || ',\"currency\":' || to_json(NEW.currency)::text\n    || ',\"effectiveFrom\":\"' || to_char(NEW.effective_from AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')\n    || '\",\"name\":' || to_json(NEW.name)::text || ',\"priceBookDigestAlgorithmVersion\":\"jcs-sha256-v1\"'\n    || ',\"priceBookSchemaVersion\":\"1\",\"prices\":[') IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'price_book_columns', MESSAGE = 'The columns do not say what the canonical text says.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="64d4fee36ba4531fb4ebf1dc9c6c8617a0a4d29a",
+                    hash="5d3c5049d50c55148169dfcfb2fa196635394e07",
                     operation="INSERT",
                     pgid="pgtrigger_price_book_digest_2716a",
                     table="price_books",

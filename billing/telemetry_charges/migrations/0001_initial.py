@@ -147,7 +147,7 @@ class Migration(migrations.Migration):
                 name="telemetry_charge_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_kept', MESSAGE = 'A charge never changes; post a later generation.';",
-                    hash="fcbab59c48f84d539ea623a5f8c0bb5f97b5efc8",
+                    hash="0e563a1985784526cff143fa896129ec4405561f",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_telemetry_charge_kept_69cb9",
                     table="telemetry_charges",
@@ -161,7 +161,7 @@ class Migration(migrations.Migration):
                 name="telemetry_charge_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_truncate', MESSAGE = 'A charge never changes; post a later generation.';",
-                    hash="89479e360d2126bdd377c2cb130605b822d7f2db",
+                    hash="d6da0fa9da15cf3e86e883410f7354e43797b044",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_telemetry_charge_truncate_27c77",
@@ -220,7 +220,7 @@ class Migration(migrations.Migration):
                 name="telemetry_charge_generation_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_generation_kept', MESSAGE = 'A generation never changes; post a later one.';",
-                    hash="4ad6fabd667186bc94ed9398ddcd7cb44335d4f4",
+                    hash="3ef8f38bf6b300226a9ee93920b65cf961d2938b",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_telemetry_charge_generation_kept_c9727",
                     table="telemetry_charge_generations",
@@ -234,7 +234,7 @@ class Migration(migrations.Migration):
                 name="telemetry_charge_generation_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_generation_truncate', MESSAGE = 'A generation never changes; post a later one.';",
-                    hash="802ef5e6717d338dc67c945581325557c317678e",
+                    hash="0f1e320c85d99a61ae1e6c9d1213cfcaa4bf28a9",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_telemetry_charge_generation_truncate_14a13",
@@ -251,7 +251,7 @@ class Migration(migrations.Migration):
                     constraint="CONSTRAINT",
                     declare="DECLARE c public.telemetry_charges%ROWTYPE;",
                     func="\n                    SELECT * INTO c FROM public.telemetry_charges WHERE charge_id = NEW.charge_id;\n                    IF NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex') THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';\n                    END IF;\n                    IF (starts_with(NEW.candidate, '{\"appliesTo\":' || to_json(c.applies_to)::text || ',\"clusterId\":' || to_json(c.cluster_id)::text\n    || ',\"eventKind\":' || to_json(c.event_kind)::text || ',\"generation\":' || NEW.generation::text\n    || ',\"organizationId\":' || to_json(c.organization_id)::text || ',\"quantities\":[')\n                        AND right(NEW.candidate, length('],\"telemetryChargeDigestAlgorithmVersion\":\"jcs-sha256-v1\",\"telemetryChargeSchemaVersion\":\"1\"'\n    || ',\"windowEnd\":\"' || to_char(c.window_end AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')\n    || '\",\"windowStart\":\"' || to_char(c.window_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') || '\"}')) = '],\"telemetryChargeDigestAlgorithmVersion\":\"jcs-sha256-v1\",\"telemetryChargeSchemaVersion\":\"1\"'\n    || ',\"windowEnd\":\"' || to_char(c.window_end AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')\n    || '\",\"windowStart\":\"' || to_char(c.window_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') || '\"}') IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_columns', MESSAGE = 'The columns do not say what the canonical text says.';\n                    END IF;\n                    IF NEW.delta_picos IS DISTINCT FROM NEW.amount_picos - coalesce((\n                        SELECT g.amount_picos FROM public.telemetry_charge_generations g\n                         WHERE g.charge_id = NEW.charge_id AND g.generation = NEW.previous_generation), 0) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_delta', MESSAGE = 'The difference is not that to the generation before.';\n                    END IF;\n                    IF NEW.posting_id IS NOT NULL AND NOT EXISTS (\n                        SELECT FROM public.ledger_postings p\n                          JOIN public.ledger_entries e ON e.posting_id = p.reference\n                         WHERE p.reference = NEW.posting_id AND p.kind = 'charge' AND p.entry_count = 2\n                           AND p.billing_account_id = c.billing_account_id\n                           AND e.ledger_account_id = 'revenue:' || c.billing_account_id\n                           AND e.amount_picos = NEW.delta_picos) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'telemetry_charge_posting', MESSAGE = 'The posting does not move the difference to revenue.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="91cd9992d6480cde22d22fd095dac60e09d480dd",
+                    hash="24296cf6b159b5ca693b540c0ba0ed0f6500d905",
                     operation="INSERT",
                     pgid="pgtrigger_telemetry_charge_content_7afb1",
                     table="telemetry_charge_generations",

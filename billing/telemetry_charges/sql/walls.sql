@@ -10,7 +10,7 @@ ALTER TABLE telemetry_charge_generations
         REFERENCES telemetry_charge_generations (charge_id, generation) DEFERRABLE INITIALLY DEFERRED;
 
 CREATE FUNCTION telemetry_charge_of_posting() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = pg_catalog, public AS
+    LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS
 $$
 BEGIN
     IF NOT EXISTS (SELECT FROM public.telemetry_charge_generations g WHERE g.posting_id = NEW.reference) THEN

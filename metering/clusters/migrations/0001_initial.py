@@ -208,7 +208,7 @@ class Migration(migrations.Migration):
                 name="administrator_token_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'administrator_token_delete', MESSAGE = 'A token is never deleted; revoke it.';",
-                    hash="d49bbc047c456facf6e7dd62764544af0ab4676c",
+                    hash="3589da03a9ee17c38e361ca918369b5fc0ada846",
                     operation="DELETE",
                     pgid="pgtrigger_administrator_token_delete_6b80f",
                     table="administrator_tokens",
@@ -222,7 +222,7 @@ class Migration(migrations.Migration):
                 name="administrator_token_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'administrator_token_truncate', MESSAGE = 'A token is never deleted; revoke it.';",
-                    hash="5300a25560d480866777ee6710890485701756b5",
+                    hash="15da294a14160af3a7135a567e3e0e3bbc0355a8",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_administrator_token_truncate_9e663",
@@ -238,7 +238,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.revoked_at IS NOT NULL OR (NEW.token_id, NEW.account_id, NEW.account_name, NEW.token_sha256, NEW.issued_at, NEW.expires_at) IS DISTINCT FROM (OLD.token_id, OLD.account_id, OLD.account_name, OLD.token_sha256, OLD.issued_at, OLD.expires_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'administrator_token_frozen', MESSAGE = 'A token is revoked once, and nothing else of it changes.';",
-                    hash="ca4a84483f363236ba5c434ce0702b6dff1d2510",
+                    hash="72b31490ca3977da873a92fe213e4d25de80a0b1",
                     operation="UPDATE",
                     pgid="pgtrigger_administrator_token_frozen_87c8b",
                     table="administrator_tokens",
@@ -253,7 +253,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n                    IF NOT EXISTS (SELECT 1 FROM public.admin_audit_entries a\n                                    WHERE a.token_id = NEW.token_id AND a.action = CASE WHEN NEW.revoked_at IS NULL\n                                          THEN 'administrator_token_minted' ELSE 'administrator_token_revoked' END) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'administrator_token_audited', MESSAGE = 'A token changes together with its audit entry.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="9537e6073ed2df2c9dbcec9cddca6d78f6ef07d0",
+                    hash="927cb96a83148ef4b97bd7ef2a5095a0c20798d1",
                     operation="INSERT OR UPDATE",
                     pgid="pgtrigger_administrator_token_audited_d013f",
                     table="administrator_tokens",
@@ -320,7 +320,7 @@ class Migration(migrations.Migration):
                 name="cluster_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'cluster_delete', MESSAGE = 'A cluster is never deleted; revoke its tokens.';",
-                    hash="0815ee09aa1f794001892d46d6d066499a5ec0f4",
+                    hash="be7e4548e3355340a6fb8c9e6e4dbf9c909058df",
                     operation="DELETE",
                     pgid="pgtrigger_cluster_delete_9cb01",
                     table="clusters",
@@ -334,7 +334,7 @@ class Migration(migrations.Migration):
                 name="cluster_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'cluster_truncate', MESSAGE = 'A cluster is never deleted; revoke its tokens.';",
-                    hash="b343926d957da47c4b86c94751f24bf48a739a15",
+                    hash="5ea72da1ba9c3e64836b043774ac9579c8eb6940",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_cluster_truncate_794d8",
@@ -350,7 +350,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.cluster_id, NEW.created_at) IS DISTINCT FROM (OLD.cluster_id, OLD.created_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'cluster_frozen', MESSAGE = 'The id of a cluster never changes: stored events carry it.';",
-                    hash="1350f3be9e8db1e2d791e6a378ed93fdebfa2379",
+                    hash="d18de5e7b9c96d53680c458bef5e26e50b5dd61d",
                     operation="UPDATE",
                     pgid="pgtrigger_cluster_frozen_7b1fc",
                     table="clusters",
@@ -395,7 +395,7 @@ class Migration(migrations.Migration):
                 name="managed_key_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'managed_key_delete', MESSAGE = 'A managed key is never deleted: what it used stays charged.';",
-                    hash="65ea2dde322bed0db83bf53ab372ed4f50b8d542",
+                    hash="8c967a141a6405068e06a7226ac64ff187d91298",
                     operation="DELETE",
                     pgid="pgtrigger_managed_key_delete_0712b",
                     table="managed_keys",
@@ -409,7 +409,7 @@ class Migration(migrations.Migration):
                 name="managed_key_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'managed_key_truncate', MESSAGE = 'A managed key is never deleted: what it used stays charged.';",
-                    hash="505c91c20c66ed494424068a779d9703a876adaa",
+                    hash="16c99170268d41b4a95231d420efc0c3828a1715",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_managed_key_truncate_45ef3",
@@ -425,7 +425,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.manager_key_id, NEW.organization_id, NEW.known_since) IS DISTINCT FROM (OLD.manager_key_id, OLD.organization_id, OLD.known_since))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'managed_key_frozen', MESSAGE = 'The organisation of a managed key never changes; a key for another organisation is a new key.';",
-                    hash="145789fbdb5fbca9e1b981d0fe5d867821b06f12",
+                    hash="09762882c559cfaa707cd07e097605b3732f188d",
                     operation="UPDATE",
                     pgid="pgtrigger_managed_key_frozen_7b01f",
                     table="managed_keys",
@@ -488,7 +488,7 @@ class Migration(migrations.Migration):
                 name="audit_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'audit_kept', MESSAGE = 'An audit entry never changes.';",
-                    hash="93b5dddbee4fbbd1e39fc3ca31e5944f59af60ac",
+                    hash="f876e95d93f5f6eea7463df3957722098f3be324",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_audit_kept_e8d84",
                     table="admin_audit_entries",
@@ -502,7 +502,7 @@ class Migration(migrations.Migration):
                 name="audit_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'audit_truncate', MESSAGE = 'An audit entry never changes.';",
-                    hash="014c52bec5bc488bc64a51d04b6d5c960776fdf5",
+                    hash="6e8676525babacbf8ec88f7594807a8859374338",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_audit_truncate_b614b",
@@ -605,7 +605,7 @@ class Migration(migrations.Migration):
                 name="otlp_token_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'otlp_token_delete', MESSAGE = 'A token is never deleted; revoke it.';",
-                    hash="ca6e9da5415afa18d8eafc808cb86e1e0c61a578",
+                    hash="dd28208768bd17f233b1d12edb6d2438d43fc81d",
                     operation="DELETE",
                     pgid="pgtrigger_otlp_token_delete_90b9a",
                     table="otlp_tokens",
@@ -619,7 +619,7 @@ class Migration(migrations.Migration):
                 name="otlp_token_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'otlp_token_truncate', MESSAGE = 'A token is never deleted; revoke it.';",
-                    hash="ad40c82ad22b5cee7d104444efedaf0938bd1465",
+                    hash="78c766965222fa07062dfece78307f7c88208380",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_otlp_token_truncate_3bca7",
@@ -635,7 +635,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.state IS DISTINCT FROM 'minted')",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'otlp_token_born_minted', MESSAGE = 'A token begins as minted.';",
-                    hash="95766bad6a0b109064aa3fd17cfa2e0219299872",
+                    hash="82744ddcef20b5fbda80f688a6fa732528087b0c",
                     operation="INSERT",
                     pgid="pgtrigger_otlp_token_born_minted_ade99",
                     table="otlp_tokens",
@@ -650,7 +650,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((OLD.state, NEW.state) NOT IN (('minted', 'primary'), ('minted', 'unsettled'), ('minted', 'revoked'), ('primary', 'superseded'), ('primary', 'revoked'), ('unsettled', 'superseded'), ('unsettled', 'revoked'), ('superseded', 'revoked')))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'otlp_token_steps', MESSAGE = 'A token''s state follows the table of transitions.';",
-                    hash="3a27079830cce9d1310be31f1cddc25c7ca36330",
+                    hash="274c12fd35e05fc63263bb1576119e67c869bf57",
                     operation="UPDATE",
                     pgid="pgtrigger_otlp_token_steps_49d72",
                     table="otlp_tokens",
@@ -665,7 +665,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.token_id, NEW.cluster_id, NEW.token_sha256, NEW.mode, NEW.issued_at) IS DISTINCT FROM (OLD.token_id, OLD.cluster_id, OLD.token_sha256, OLD.mode, OLD.issued_at) OR (OLD.handed_over_at IS NOT NULL AND NEW.handed_over_at IS DISTINCT FROM OLD.handed_over_at) OR (OLD.expires_at IS NOT NULL AND (NEW.superseded_at, NEW.expires_at) IS DISTINCT FROM (OLD.superseded_at, OLD.expires_at)))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'otlp_token_frozen', MESSAGE = 'Of a token only its state moves on, and a deadline stays what it was set to.';",
-                    hash="14937769bd1d90e2b3489727f5c3bf33d2036cc4",
+                    hash="63366dee776774e827f759afca0d1a493a5d9671",
                     operation="UPDATE",
                     pgid="pgtrigger_otlp_token_frozen_f98c6",
                     table="otlp_tokens",
@@ -680,7 +680,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     constraint="CONSTRAINT",
                     func="\n                    IF NOT EXISTS (SELECT 1 FROM public.admin_audit_entries a\n                                    WHERE a.token_id = NEW.token_id AND a.action = 'token_' || NEW.state) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'otlp_token_audited', MESSAGE = 'A token''s state changes together with its audit entry.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="33c033004447cb203f938df5d8b34fb26bb83b11",
+                    hash="16c0d505c678da809eeb98d527f476a5fb167a58",
                     operation="INSERT OR UPDATE",
                     pgid="pgtrigger_otlp_token_audited_73ca8",
                     table="otlp_tokens",

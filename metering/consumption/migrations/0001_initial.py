@@ -313,7 +313,7 @@ class Migration(migrations.Migration):
                 name="consumption_charge_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_charge_delete', MESSAGE = 'A charge is never deleted.';",
-                    hash="cb4666efdeed0b7ecb53574855354d49d3a046d1",
+                    hash="6daa3566cf849bed2dd8359d64468b58f1e6ede2",
                     operation="DELETE",
                     pgid="pgtrigger_consumption_charge_delete_e81eb",
                     table="consumption_charges",
@@ -327,7 +327,7 @@ class Migration(migrations.Migration):
                 name="consumption_charge_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_charge_truncate', MESSAGE = 'A charge is never deleted.';",
-                    hash="5524eacd0bbe146004ac469beeafcd4e78c23f9a",
+                    hash="2789f16466ba2116848e01e0cd158cc2ded615ce",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_consumption_charge_truncate_c2856",
@@ -343,7 +343,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((OLD.state, NEW.state) NOT IN (('due', 'due'), ('due', 'posted'), ('due', 'refused'), ('due', 'not_charged'), ('due', 'conflicting'), ('refused', 'refused'), ('refused', 'due'), ('refused', 'posted'), ('refused', 'not_charged'), ('refused', 'conflicting'), ('posted', 'posted'), ('posted', 'due'), ('not_charged', 'not_charged'), ('not_charged', 'due'), ('conflicting', 'conflicting'), ('conflicting', 'due')))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_charge_steps', MESSAGE = 'A charge''s state follows the table of transitions.';",
-                    hash="15cf9a34c4e227fd8509b52889d15cfae09a47c2",
+                    hash="46713c8bf874a72df7d09b79a0e819c2c9eb2cbf",
                     operation="UPDATE",
                     pgid="pgtrigger_consumption_charge_steps_73ab0",
                     table="consumption_charges",
@@ -358,7 +358,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.state <> 'due' OR NEW.posted_generation IS NOT NULL)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_charge_born_due', MESSAGE = 'A charge begins as due.';",
-                    hash="d4c0aa86fb86d92842dac91cd476970062687533",
+                    hash="06e311a65b49559e8d8fb365b474a6076ba4083a",
                     operation="INSERT",
                     pgid="pgtrigger_consumption_charge_born_due_09105",
                     table="consumption_charges",
@@ -373,7 +373,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.consumption_charge_id, NEW.kind, NEW.cluster_id, NEW.window_start, NEW.window_end, NEW.organization_id, NEW.applies_to) IS DISTINCT FROM (OLD.consumption_charge_id, OLD.kind, OLD.cluster_id, OLD.window_start, OLD.window_end, OLD.organization_id, OLD.applies_to) OR (OLD.charge_id IS NOT NULL AND NEW.charge_id IS DISTINCT FROM OLD.charge_id))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_charge_frozen', MESSAGE = 'What a charge is for never changes.';",
-                    hash="9e4b74fd981b5bd2c041904530de59ae08bbdef9",
+                    hash="cbf8a753a84c790974c7061ea63467a036d1a54d",
                     operation="UPDATE",
                     pgid="pgtrigger_consumption_charge_frozen_408e3",
                     table="consumption_charges",
@@ -388,7 +388,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.generation < OLD.generation OR NEW.posted_generation < OLD.posted_generation OR (OLD.posted_generation IS NOT NULL AND NEW.posted_generation IS NULL) OR (NEW.generation = OLD.generation AND (NEW.input_tokens, NEW.cached_input_tokens, NEW.output_tokens, NEW.samples, NEW.samples_above_threshold) IS DISTINCT FROM (OLD.input_tokens, OLD.cached_input_tokens, OLD.output_tokens, OLD.samples, OLD.samples_above_threshold)))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_charge_generations_grow', MESSAGE = 'Other quantities are another generation, and generations only grow.';",
-                    hash="b993282a3b43f19cfca524d9c39ce2663d232245",
+                    hash="22cdc27dbdff3e25692a4646da171de183465945",
                     operation="UPDATE",
                     pgid="pgtrigger_consumption_charge_generations_grow_c07fd",
                     table="consumption_charges",
@@ -589,7 +589,7 @@ class Migration(migrations.Migration):
                 name="consumption_line_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_line_delete', MESSAGE = 'A line of consumption is never deleted.';",
-                    hash="d6729cd871648ee1fb49996de97aa182cd0cd83a",
+                    hash="fd55e11f81a4785c05413fa687d85ddfdaf52a19",
                     operation="DELETE",
                     pgid="pgtrigger_consumption_line_delete_62d98",
                     table="consumption_lines",
@@ -603,7 +603,7 @@ class Migration(migrations.Migration):
                 name="consumption_line_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_line_truncate', MESSAGE = 'A line of consumption is never deleted.';",
-                    hash="1affefa056240f49b8a4116da5f704d47d613028",
+                    hash="782c7521c0e022462bbff415da25e98c736d07cc",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_consumption_line_truncate_f060f",
@@ -618,7 +618,7 @@ class Migration(migrations.Migration):
                 name="consumption_line_digest",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NEW.line_sha256 IS DISTINCT FROM public.consumption_line_sha256(\n                        NEW.kind, NEW.cluster_id, NEW.window_start, NEW.source_mode, NEW.manager_key_id, NEW.stated_organization_id, NEW.namespace, NEW.robot_id, NEW.cr_name, NEW.applies_to, NEW.provider) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_line_digest', MESSAGE = 'The digest is not that of what tells the line apart.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="918e353ab1b2a571339e27401c606e315e7f57a1",
+                    hash="6b6484f63d040f15173bebe5b9c1d32b0793830f",
                     operation="INSERT",
                     pgid="pgtrigger_consumption_line_digest_8e51f",
                     table="consumption_lines",
@@ -633,7 +633,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN ((NEW.line_id, NEW.line_sha256, NEW.first_at, NEW.kind, NEW.cluster_id, NEW.window_start, NEW.source_mode, NEW.manager_key_id, NEW.stated_organization_id, NEW.namespace, NEW.robot_id, NEW.cr_name, NEW.applies_to, NEW.provider) IS DISTINCT FROM (OLD.line_id, OLD.line_sha256, OLD.first_at, OLD.kind, OLD.cluster_id, OLD.window_start, OLD.source_mode, OLD.manager_key_id, OLD.stated_organization_id, OLD.namespace, OLD.robot_id, OLD.cr_name, OLD.applies_to, OLD.provider) OR (OLD.released_at IS NOT NULL AND NEW.released_at IS DISTINCT FROM OLD.released_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_line_frozen', MESSAGE = 'What tells a line apart never changes.';",
-                    hash="d3d24bdd64d16cc6778a24e0e15b35a6c1c7cce1",
+                    hash="532b28e40947ae44e5b42ccd2df5e23785b2d98c",
                     operation="UPDATE",
                     pgid="pgtrigger_consumption_line_frozen_10cb1",
                     table="consumption_lines",
@@ -648,7 +648,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.organization_id IS NOT NULL AND NEW.organization_id IS DISTINCT FROM OLD.organization_id)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_line_attributed_once', MESSAGE = 'A line that found its organisation keeps it: the first answer about a key stands for ever.';",
-                    hash="6e9049b18188606b2ec3bc68c3e61c14822cbf12",
+                    hash="63f17ea259ac8d94ccc7b51f6606c2e856eefaf8",
                     operation="UPDATE",
                     pgid="pgtrigger_consumption_line_attributed_once_a7762",
                     table="consumption_lines",
@@ -703,7 +703,7 @@ class Migration(migrations.Migration):
                 name="consumption_window_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_window_delete', MESSAGE = 'A window is never deleted.';",
-                    hash="1c3160ca639165c7860c345c67d1acf66c1e357d",
+                    hash="b12abf814e9dd9955ae9be99df4d214915b614c8",
                     operation="DELETE",
                     pgid="pgtrigger_consumption_window_delete_0aaa5",
                     table="consumption_windows",
@@ -717,7 +717,7 @@ class Migration(migrations.Migration):
                 name="consumption_window_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_window_truncate', MESSAGE = 'A window is never deleted.';",
-                    hash="8c6618c053ccc88998f50532b175c7da45457b20",
+                    hash="4f219921715ff67748fa8579091a2d5e415a1bb6",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_consumption_window_truncate_8db31",
@@ -733,7 +733,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     declare="DECLARE span interval;",
                     func="\n                    SELECT make_interval(secs => l.seconds) INTO span FROM public.consumption_window_length l;\n                    IF (isfinite(NEW.window_start) AND NEW.window_end = NEW.window_start + span\n                        AND date_bin(span, NEW.window_start, timestamptz 'epoch') = NEW.window_start) IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_window_length', MESSAGE = 'A window has the one length, and begins at a multiple.';\n                    END IF;\n                    RETURN NEW;\n                ",
-                    hash="b3505e3e117db8ec21e9ff4c24f229ec94034b14",
+                    hash="9cc83ea8119f38bd8d0d84dfd5d69c711b704251",
                     operation="INSERT",
                     pgid="pgtrigger_consumption_window_length_41906",
                     table="consumption_windows",
@@ -748,7 +748,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.revision < OLD.revision OR NEW.aggregated_generation < OLD.aggregated_generation OR (NEW.kind, NEW.cluster_id, NEW.window_start, NEW.window_end, NEW.opened_at) IS DISTINCT FROM (OLD.kind, OLD.cluster_id, OLD.window_start, OLD.window_end, OLD.opened_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_window_forward', MESSAGE = 'A window keeps its place, and its revisions only grow.';",
-                    hash="f8ea5df5a042f5ceae29ccf653f1e2048b6c959a",
+                    hash="5f020370b8e46a4a10e03fff65da6eb0bdb480bf",
                     operation="UPDATE",
                     pgid="pgtrigger_consumption_window_forward_1605c",
                     table="consumption_windows",
@@ -775,7 +775,7 @@ class Migration(migrations.Migration):
                 name="consumption_window_length_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_window_length_kept', MESSAGE = 'The length of windows is fixed for ever.';",
-                    hash="a0ab1e17db2ecbc74b77908e8df3c20e01f37367",
+                    hash="a5925d8a4e9e0ff73e561baa94d942154992f2f3",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_consumption_window_length_kept_ab07d",
                     table="consumption_window_length",
@@ -789,7 +789,7 @@ class Migration(migrations.Migration):
                 name="consumption_window_length_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'consumption_window_length_truncate', MESSAGE = 'The length of windows is fixed for ever.';",
-                    hash="569fd903c110de3acce29c8b15dde5eabae3ed67",
+                    hash="4d124b9a73458711d437cc3ac2f1ef52d0bb7a96",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_consumption_window_length_truncate_263c5",

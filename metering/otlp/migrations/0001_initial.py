@@ -420,7 +420,7 @@ class Migration(migrations.Migration):
                 name="conflict_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'conflict_delete', MESSAGE = 'A conflict is never deleted.';",
-                    hash="94ea299f7b72d106489ee4e4f6f392b64b022d03",
+                    hash="1b2fcbddd8c36dc358e45da82bea1191e0e75a63",
                     operation="DELETE",
                     pgid="pgtrigger_conflict_delete_7a8f0",
                     table="telemetry_conflicts",
@@ -434,7 +434,7 @@ class Migration(migrations.Migration):
                 name="conflict_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'conflict_truncate', MESSAGE = 'A conflict is never deleted.';",
-                    hash="f02ed43b67dc409da720e26a27aaf668540444a1",
+                    hash="e4a3a2a87f47455274c1ce7c9d00a9d5fd5c44f8",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_conflict_truncate_c34fa",
@@ -450,7 +450,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.arrivals <= OLD.arrivals OR NEW.last_at < OLD.last_at OR (NEW.conflict_id, NEW.kind, NEW.reason, NEW.event_id, NEW.occurred_at, NEW.cluster_id, NEW.standing_cluster_id, NEW.standing_occurred_at, NEW.fields, NEW.arrived, NEW.arrived_sha256, NEW.first_at) IS DISTINCT FROM (OLD.conflict_id, OLD.kind, OLD.reason, OLD.event_id, OLD.occurred_at, OLD.cluster_id, OLD.standing_cluster_id, OLD.standing_occurred_at, OLD.fields, OLD.arrived, OLD.arrived_sha256, OLD.first_at))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'conflict_frozen', MESSAGE = 'Of a conflict only the count of its arrivals grows.';",
-                    hash="7723a9382add8f451f9300ff1e073cd19dfa33a1",
+                    hash="527a805d6a9ef52082007bb015e23bffe41ebda8",
                     operation="UPDATE",
                     pgid="pgtrigger_conflict_frozen_1ca68",
                     table="telemetry_conflicts",
@@ -494,7 +494,7 @@ class Migration(migrations.Migration):
                 name="dirty_window_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'dirty_window_delete', MESSAGE = 'A window''s marks are never deleted.';",
-                    hash="c1f54d4448af89b06f7073c43c0e0dd0895bd75d",
+                    hash="1bfff42d454e52aac2287cccd6c94a2a0faf1210",
                     operation="DELETE",
                     pgid="pgtrigger_dirty_window_delete_e4adf",
                     table="consumption_windows_dirty",
@@ -508,7 +508,7 @@ class Migration(migrations.Migration):
                 name="dirty_window_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'dirty_window_truncate', MESSAGE = 'A window''s marks are never deleted.';",
-                    hash="498c5ab01f47f16b0643c14d58cbd91b07100c87",
+                    hash="fe3c7c73c20e284b0410622cd867a77ce93e0e3a",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_dirty_window_truncate_4abed",
@@ -524,7 +524,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.marked_generation < OLD.marked_generation OR NEW.cleared_generation < OLD.cleared_generation OR (NEW.kind, NEW.cluster_id, NEW.window_start) IS DISTINCT FROM (OLD.kind, OLD.cluster_id, OLD.window_start))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'dirty_window_forward', MESSAGE = 'The generations of a window only grow.';",
-                    hash="257519616f8e1c2eb597161144a722640c28916f",
+                    hash="dfc0a6efca01025d1ec36441840b6795d0f0f0e5",
                     operation="UPDATE",
                     pgid="pgtrigger_dirty_window_forward_ad076",
                     table="consumption_windows_dirty",
@@ -559,7 +559,7 @@ class Migration(migrations.Migration):
                 name="drop_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'drop_delete', MESSAGE = 'A count of dropped records is never deleted.';",
-                    hash="b6e17f64de12bc79ea7589ae01a7bfdcb5c066d5",
+                    hash="bbd9ffd22446e9138c74e5f9777c9284a08d70a2",
                     operation="DELETE",
                     pgid="pgtrigger_drop_delete_5bede",
                     table="telemetry_drops",
@@ -573,7 +573,7 @@ class Migration(migrations.Migration):
                 name="drop_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'drop_truncate', MESSAGE = 'A count of dropped records is never deleted.';",
-                    hash="ef26e1c8ff7808085b8c58827149b69c652f0b0d",
+                    hash="1cfbc6a5991a71156e85fef47eaa1f72664d5ee5",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_drop_truncate_74efb",
@@ -589,7 +589,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.dropped <= OLD.dropped OR (NEW.cluster_id, NEW.kind, NEW.reason, NEW.bucket) IS DISTINCT FROM (OLD.cluster_id, OLD.kind, OLD.reason, OLD.bucket))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'drop_only_grows', MESSAGE = 'A count of dropped records only grows.';",
-                    hash="bd8392d06ce51c3c6bba636d429f2ad8558c74ea",
+                    hash="4def2bfdb5777d4d6592fc8257680e1ab1fe3d50",
                     operation="UPDATE",
                     pgid="pgtrigger_drop_only_grows_da6b7",
                     table="telemetry_drops",
@@ -616,7 +616,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (true)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identity_kept', MESSAGE = 'What an event id stands for never changes.';",
-                    hash="d40804b59a1c8de077de4ab9b28ff1f9e9dce146",
+                    hash="3aeaec95078d85ad9ded399dc0de1c4b9b596e1a",
                     operation="UPDATE",
                     pgid="pgtrigger_identity_kept_f7d29",
                     table="telemetry_event_identities",
@@ -630,7 +630,7 @@ class Migration(migrations.Migration):
                 name="identity_delete",
                 sql=outbox.guards.GuardSql(
                     func="\n                    IF NOT EXISTS (SELECT 1 FROM public.telemetry_retention r\n                                    WHERE r.kind = OLD.kind AND r.retained_from > OLD.occurred_at) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identity_delete', MESSAGE = 'An identity goes only after its event is gone.';\n                    END IF;\n                    RETURN OLD;\n                ",
-                    hash="1f8edc3aa844de306413a53a9475a8c21f8461d8",
+                    hash="8e6d5dcb01953990fe5b01b49694119f871ad1a3",
                     operation="DELETE",
                     pgid="pgtrigger_identity_delete_acb02",
                     table="telemetry_event_identities",
@@ -644,7 +644,7 @@ class Migration(migrations.Migration):
                 name="identity_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identity_truncate', MESSAGE = 'An identity goes only after its event is gone.';",
-                    hash="d675b78ca7c222a2ef37a1a84832114699227708",
+                    hash="407611a323315b6ee6a42b47d5515f7115a56d6f",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_identity_truncate_c7b95",
@@ -670,7 +670,7 @@ class Migration(migrations.Migration):
                 name="expired_day_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'expired_day_kept', MESSAGE = 'What is gone was counted once.';",
-                    hash="7a1308a62ca12c123f03f7d2f388667d0784956b",
+                    hash="7dcf720681bd93897ea532ca49d07595d962f5c0",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_expired_day_kept_06b73",
                     table="telemetry_expired_days",
@@ -684,7 +684,7 @@ class Migration(migrations.Migration):
                 name="expired_day_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'expired_day_truncate', MESSAGE = 'What is gone was counted once.';",
-                    hash="fc6282a5892d312f59a3030a235f7f1b87f2dc38",
+                    hash="7cb1ce1213ded159f663e1bd77ba59186a1ee81c",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_expired_day_truncate_3369f",
@@ -706,7 +706,7 @@ class Migration(migrations.Migration):
                 name="identity_scan_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identity_scan_delete', MESSAGE = 'Where the scan stands is never deleted.';",
-                    hash="67fa86dbaf2309010b68bbe6c0375fcbcc9d101e",
+                    hash="9c4659ebb9de65b8172ed9d176a9a9f8947b5901",
                     operation="DELETE",
                     pgid="pgtrigger_identity_scan_delete_bcb9e",
                     table="telemetry_identity_scans",
@@ -720,7 +720,7 @@ class Migration(migrations.Migration):
                 name="identity_scan_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identity_scan_truncate', MESSAGE = 'Where the scan stands is never deleted.';",
-                    hash="50abe3a181fe1f1b15a5e528c03d45a23a39ad0c",
+                    hash="cc4450f3e2618d60fd7f02de05eeffb911d6c1e0",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_identity_scan_truncate_21b9a",
@@ -736,7 +736,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.scanned_until < OLD.scanned_until OR NEW.kind IS DISTINCT FROM OLD.kind)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identity_scan_forward', MESSAGE = 'The scan only moves forward.';",
-                    hash="585befba381c6ba95b365b8825074ffbca7869b4",
+                    hash="b0df13b9abcdb65ec11af2402ded3d1a2d702082",
                     operation="UPDATE",
                     pgid="pgtrigger_identity_scan_forward_00c47",
                     table="telemetry_identity_scans",
@@ -832,7 +832,7 @@ class Migration(migrations.Migration):
                 name="llm_billing_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'llm_billing_kept', MESSAGE = 'A stored event never changes.';",
-                    hash="9c3e9436dfa990fd72a95ae1b525055bde3e48d2",
+                    hash="57a696e250d46109e1b22545762bcb1fe409f98f",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_llm_billing_kept_42f66",
                     table="llm_billing_events",
@@ -846,7 +846,7 @@ class Migration(migrations.Migration):
                 name="llm_billing_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'llm_billing_truncate', MESSAGE = 'A stored event never changes.';",
-                    hash="c0689e49043a7fe10ab149deeb7360c5fa7622ed",
+                    hash="59a5c9a6110bd0aca111d451e7b9dd1996b00ac8",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_llm_billing_truncate_b90cd",
@@ -919,7 +919,7 @@ class Migration(migrations.Migration):
                 name="resource_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'resource_kept', MESSAGE = 'A stored event never changes.';",
-                    hash="7e9f7242cfce6741171f83a3d96acb1a0a70e81c",
+                    hash="ed56d2b068c0622f3ef8a5c3448984ba354c8160",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_resource_kept_c31e5",
                     table="resource_utilization_events",
@@ -933,7 +933,7 @@ class Migration(migrations.Migration):
                 name="resource_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'resource_truncate', MESSAGE = 'A stored event never changes.';",
-                    hash="eb82d76a136e7bff5e25d7a2b850b9b07877e791",
+                    hash="618e2081561b21f1f8d51e064494b19022671a18",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_resource_truncate_b8d90",
@@ -954,7 +954,7 @@ class Migration(migrations.Migration):
                 name="retention_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'retention_delete', MESSAGE = 'What is gone stays gone.';",
-                    hash="413ddab29dd119999126d70f02f8431cb5847719",
+                    hash="fccf526fecd6f5c946f6fe1e4fc94b5a6becbfd7",
                     operation="DELETE",
                     pgid="pgtrigger_retention_delete_7456b",
                     table="telemetry_retention",
@@ -968,7 +968,7 @@ class Migration(migrations.Migration):
                 name="retention_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'retention_truncate', MESSAGE = 'What is gone stays gone.';",
-                    hash="1652e9a3b0102fad72691abc5c3f9fddc4e02198",
+                    hash="b1af9d70e2d09c8944d87be279f26f647595d497",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_retention_truncate_88b34",
@@ -984,7 +984,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.retained_from < OLD.retained_from OR NEW.kind IS DISTINCT FROM OLD.kind)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'retention_forward', MESSAGE = 'Retention only moves forward: what is gone is not stored again.';",
-                    hash="451e6e105479a830ed21364940d1613a2326bf54",
+                    hash="0e9e0ed26d407a6459c7f85cd221d9c3979a49f2",
                     operation="UPDATE",
                     pgid="pgtrigger_retention_forward_56917",
                     table="telemetry_retention",
@@ -1035,7 +1035,7 @@ class Migration(migrations.Migration):
                 name="tally_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tally_delete', MESSAGE = 'A tally is never deleted.';",
-                    hash="883d01777c9aeffc0b042c9b3a7b2cc6d2a27733",
+                    hash="f04c2958f2286351dec6ea531e9824294c5c7627",
                     operation="DELETE",
                     pgid="pgtrigger_tally_delete_1ce41",
                     table="telemetry_tallies",
@@ -1049,7 +1049,7 @@ class Migration(migrations.Migration):
                 name="tally_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tally_truncate', MESSAGE = 'A tally is never deleted.';",
-                    hash="5330651358eb2b7a46f40bd9372c1f05764595f8",
+                    hash="55c23fd4856c654c94e9d80d2fa9df8dad8df8b7",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_tally_truncate_a992f",
@@ -1065,7 +1065,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.stored < OLD.stored OR NEW.duplicates < OLD.duplicates OR NEW.conflicts < OLD.conflicts OR (NEW.cluster_id, NEW.kind, NEW.bucket) IS DISTINCT FROM (OLD.cluster_id, OLD.kind, OLD.bucket))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'tally_only_grows', MESSAGE = 'A tally only grows.';",
-                    hash="cf9bb63765c13a80d6c2f878824dc4730ced06e4",
+                    hash="b6b94a3db205cbf8e4abd1acb9f43c992bfb3044",
                     operation="UPDATE",
                     pgid="pgtrigger_tally_only_grows_aa17a",
                     table="telemetry_tallies",

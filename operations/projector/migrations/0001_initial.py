@@ -208,7 +208,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.projection_name <> OLD.projection_name OR NEW.epoch <> OLD.epoch + 1)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_pointer_next_epoch', MESSAGE = 'The active pointer moves to the next epoch of the same projection; read it again.';",
-                    hash="b95bb3f61da96a22cf5a3d3e7ca44eadc37967ea",
+                    hash="6f407f19b0f044cd72ae47f7d9481cd135eeb78d",
                     operation="UPDATE",
                     pgid="pgtrigger_projection_pointer_next_epoch_a59b6",
                     table="projection_active_pointers",
@@ -222,7 +222,7 @@ class Migration(migrations.Migration):
                 name="projection_pointer_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_pointer_delete', MESSAGE = 'Readers need the active pointer.';",
-                    hash="7584f4e7be452c6b432d67898d3aa6eee8ad90de",
+                    hash="b7a3e557e12baeb37e587668c113884758e4e99b",
                     operation="DELETE",
                     pgid="pgtrigger_projection_pointer_delete_9d047",
                     table="projection_active_pointers",
@@ -236,7 +236,7 @@ class Migration(migrations.Migration):
                 name="projection_pointer_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_pointer_truncate', MESSAGE = 'Readers need the active pointer.';",
-                    hash="aa4b37c1213bd098d7f954f225744be4bdb11145",
+                    hash="7c1f7725b2d4e53e4328ed895c20dd853ec6acfd",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_projection_pointer_truncate_71603",
@@ -258,7 +258,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.applied_revision < OLD.applied_revision)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_aggregate_forward', MESSAGE = 'An applied revision is never taken back; rebuild the projection instead.';",
-                    hash="996c414a05870955548b2d2e3beff252af56aee1",
+                    hash="17ee6bb8754574f867c84f048d6e2bb8c835c16d",
                     operation="UPDATE",
                     pgid="pgtrigger_projection_aggregate_forward_33ebf",
                     table="projection_aggregates",
@@ -272,7 +272,7 @@ class Migration(migrations.Migration):
                 name="projection_aggregate_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_aggregate_delete', MESSAGE = 'Revisions are judged by it.';",
-                    hash="d7135cca563f512cf078504206ed69eafcdf3dcc",
+                    hash="0415a3d43ad44ded8b1a7d20935da45d588539ba",
                     operation="DELETE",
                     pgid="pgtrigger_projection_aggregate_delete_71ffb",
                     table="projection_aggregates",
@@ -286,7 +286,7 @@ class Migration(migrations.Migration):
                 name="projection_aggregate_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_aggregate_truncate', MESSAGE = 'Revisions are judged by it.';",
-                    hash="9e01b3858d815dfcecd1d439957770fd847456a5",
+                    hash="34c80298c4ff8cd1787909e1dc868b584ef9bf67",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_projection_aggregate_truncate_10424",
@@ -336,7 +336,7 @@ class Migration(migrations.Migration):
                 name="operations_receipt_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operations_receipt_kept', MESSAGE = 'A receipt is proof of delivery; it never changes.';",
-                    hash="3abed4cd47d56dae4066f5962e882867096465db",
+                    hash="7aec5efffbc2d556b5398f3c3ba172af65a1eb65",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_operations_receipt_kept_70a00",
                     table="operations_projection_applied_receipts",
@@ -350,7 +350,7 @@ class Migration(migrations.Migration):
                 name="operations_receipt_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operations_receipt_truncate', MESSAGE = 'A receipt is proof of delivery; it never changes.';",
-                    hash="73d51044f8fc51fd9e28bfeafbbb1f6b0ab7c545",
+                    hash="822a98850ba69a870effc813371e8f167e83e521",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_operations_receipt_truncate_4b906",
@@ -373,7 +373,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.runs <= OLD.runs OR NEW.applied_events <= OLD.applied_events)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_build_only_grows', MESSAGE = 'A build only adds to what it has applied.';",
-                    hash="f48224024cd6a0bb98d83ce313c6b20a1282cc3d",
+                    hash="48b5cf0af3a68f2075c638e37e722fb8bd0fd23b",
                     operation="UPDATE",
                     pgid="pgtrigger_projection_build_only_grows_80f1c",
                     table="projection_build_runs",
@@ -387,7 +387,7 @@ class Migration(migrations.Migration):
                 name="projection_build_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_build_delete', MESSAGE = 'A build''s summary is kept with its projection version.';",
-                    hash="0992be2aeb77dd0d6f030a62f9baaea10b5aa184",
+                    hash="879e63b6179693d46e222b78ae454676a24395e5",
                     operation="DELETE",
                     pgid="pgtrigger_projection_build_delete_91020",
                     table="projection_build_runs",
@@ -401,7 +401,7 @@ class Migration(migrations.Migration):
                 name="projection_build_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_build_truncate', MESSAGE = 'A build''s summary is kept with its projection version.';",
-                    hash="6970f0575aacaed348d3373d8622d9bf29d27939",
+                    hash="eb86498c4ea24c16d7d512ab93fb73a5ea7352f6",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_projection_build_truncate_3b187",
@@ -416,7 +416,7 @@ class Migration(migrations.Migration):
                 name="projection_version_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_version_kept', MESSAGE = 'Receipts name a projection version; it is kept.';",
-                    hash="ddfab803bfcb5d27ae6652b737d632cbb3065152",
+                    hash="5a316fbb9cb0a99676ae2eed97467315bcc1cb7b",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_projection_version_kept_3829c",
                     table="projection_versions",
@@ -430,7 +430,7 @@ class Migration(migrations.Migration):
                 name="projection_version_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'projection_version_truncate', MESSAGE = 'Receipts name a projection version; it is kept.';",
-                    hash="462b76a3fc987ded3c0e1876becf6f751d2a1aa5",
+                    hash="1be9542b551c683a8ff2bbb0ad384ff87524f760",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_projection_version_truncate_8b4ce",
@@ -482,7 +482,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.state <> 'open')",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'revision_gap_born_open', MESSAGE = 'A gap is recorded open.';",
-                    hash="25b2291c3df5a789d7fc209fc8c313eb5941eb4b",
+                    hash="b2f2a77daf2ea678e7cb1884adcc663f8acf8165",
                     operation="INSERT",
                     pgid="pgtrigger_revision_gap_born_open_47068",
                     table="revision_gaps",
@@ -497,7 +497,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.state <> 'open' OR NEW.missing_from < OLD.missing_from OR NEW.projection_name IS DISTINCT FROM OLD.projection_name OR NEW.projection_version IS DISTINCT FROM OLD.projection_version OR NEW.producer IS DISTINCT FROM OLD.producer OR NEW.aggregate_id IS DISTINCT FROM OLD.aggregate_id OR NEW.event_id IS DISTINCT FROM OLD.event_id OR NEW.event_type IS DISTINCT FROM OLD.event_type OR NEW.waiting_revision IS DISTINCT FROM OLD.waiting_revision OR NEW.detected_at IS DISTINCT FROM OLD.detected_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'revision_gap_forward', MESSAGE = 'A gap narrows and is resolved once; its identity never changes.';",
-                    hash="dc7a8b72a4a12c6d48a58a8cfd5bec19bc2bcdfd",
+                    hash="6e06e23c177cc848889458568ce457a4dca160e8",
                     operation="UPDATE",
                     pgid="pgtrigger_revision_gap_forward_8f2de",
                     table="revision_gaps",
@@ -511,7 +511,7 @@ class Migration(migrations.Migration):
                 name="revision_gap_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'revision_gap_delete', MESSAGE = 'A gap is evidence of what was missing, and when.';",
-                    hash="b32a5013fd1f175cadc2e09e3ddb4433234f604e",
+                    hash="ce4eda2ee392035e1cd04448eda7e9f54589c77e",
                     operation="DELETE",
                     pgid="pgtrigger_revision_gap_delete_8cdf2",
                     table="revision_gaps",
@@ -525,7 +525,7 @@ class Migration(migrations.Migration):
                 name="revision_gap_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'revision_gap_truncate', MESSAGE = 'A gap is evidence of what was missing, and when.';",
-                    hash="3d0c854ba72d011bda4c4b7ebdcf003852ef7c8e",
+                    hash="6d1cd923e5e1a604575f8f9f9d59ff04853e4a34",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_revision_gap_truncate_61020",
@@ -582,7 +582,7 @@ class Migration(migrations.Migration):
                 name="operations_source_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operations_source_kept', MESSAGE = 'Accepted events are the source of every rebuild.';",
-                    hash="465c28bfe23e6f0c89f5d346130c61e65422f78a",
+                    hash="e12826d58a0c84f3a94075231962875f96ae9897",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_operations_source_kept_93447",
                     table="operations_source_events",
@@ -596,7 +596,7 @@ class Migration(migrations.Migration):
                 name="operations_source_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operations_source_truncate', MESSAGE = 'Accepted events are the source of every rebuild.';",
-                    hash="37bb03a6a5850d0a3b8a650b08c17dadc1464d6b",
+                    hash="fa6101f2f3aeabf4054675b0d6cf6f75f69884c8",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_operations_source_truncate_e28f9",

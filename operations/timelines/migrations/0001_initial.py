@@ -185,7 +185,7 @@ class Migration(migrations.Migration):
                 name="identifier_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identifier_kept', MESSAGE = 'The identifier index is derived by a build and only grows.';",
-                    hash="1e36dd53468446fc7654d896a7265e93decb4249",
+                    hash="a4000519d872c6396a5638855c374cad9a6c94af",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_identifier_kept_4168d",
                     table="exact_identifiers",
@@ -199,7 +199,7 @@ class Migration(migrations.Migration):
                 name="identifier_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'identifier_truncate', MESSAGE = 'The identifier index is derived by a build and only grows.';",
-                    hash="3f7a0d5a99a9e7221c9246322d46f23af82ed672",
+                    hash="51aa3c7e937371f7bca02f378aabb2a728a87a17",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_identifier_truncate_491d8",
@@ -262,7 +262,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.operation_id IS DISTINCT FROM OLD.operation_id OR NEW.projection_version IS DISTINCT FROM OLD.projection_version OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.run_event_id IS DISTINCT FROM OLD.run_event_id OR NEW.tenant_kind IS DISTINCT FROM OLD.tenant_kind OR NEW.tenant_id IS DISTINCT FROM OLD.tenant_id OR NEW.workspace_id IS DISTINCT FROM OLD.workspace_id OR NEW.project_id IS DISTINCT FROM OLD.project_id OR NEW.correlation_id IS DISTINCT FROM OLD.correlation_id OR NEW.billing_account_id IS DISTINCT FROM OLD.billing_account_id OR NEW.expected_reservation_id IS DISTINCT FROM OLD.expected_reservation_id OR NEW.run_admission_manifest_ref IS DISTINCT FROM OLD.run_admission_manifest_ref OR NEW.run_admission_manifest_schema_version IS DISTINCT FROM OLD.run_admission_manifest_schema_version OR NEW.run_admission_manifest_digest_algorithm_version IS DISTINCT FROM OLD.run_admission_manifest_digest_algorithm_version OR NEW.run_admission_manifest_digest IS DISTINCT FROM OLD.run_admission_manifest_digest OR NEW.run_created_at IS DISTINCT FROM OLD.run_created_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operation_summary_frozen', MESSAGE = 'What a summary says of its run comes from one verified event and never changes.';",
-                    hash="826e2dfa5f299c3ce39f4a32fde6bbb309521a6a",
+                    hash="cca67fa92ab4b3727f7ac639b320830ba1482a67",
                     operation="UPDATE",
                     pgid="pgtrigger_operation_summary_frozen_be162",
                     table="operation_summaries",
@@ -277,7 +277,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.reservation_state = 'linked' OR NEW.reservation_state = 'source_delayed')",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operation_reservation_forward', MESSAGE = 'A reservation goes delayed, mismatched, linked, and never back.';",
-                    hash="ea8f87d0ed7fb0c167e9508d968c1eb002b1bf7e",
+                    hash="bd748dad14a58b679295cad44d88f7894d8161e5",
                     operation="UPDATE",
                     pgid="pgtrigger_operation_reservation_forward_97e5d",
                     table="operation_summaries",
@@ -291,7 +291,7 @@ class Migration(migrations.Migration):
                 name="operation_summary_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operation_summary_delete', MESSAGE = 'A summary is derived by a build and kept with it.';",
-                    hash="b69a8b143a3a0376b614b917cc69865d95772ac5",
+                    hash="856672405031d152858d9ff62a46f93fec753c45",
                     operation="DELETE",
                     pgid="pgtrigger_operation_summary_delete_7d2b3",
                     table="operation_summaries",
@@ -305,7 +305,7 @@ class Migration(migrations.Migration):
                 name="operation_summary_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'operation_summary_truncate', MESSAGE = 'A summary is derived by a build and kept with it.';",
-                    hash="6cddfa7c007ab08f9ecc9db9980a93b293329495",
+                    hash="fc4e833d61a76c9a2bded1bc1bc156dc4c95506b",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_operation_summary_truncate_7d5ef",
@@ -375,7 +375,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.state = 'linked')",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'unlinked_born_undecided', MESSAGE = 'A reservation that fits its summary joins it and is not recorded here.';",
-                    hash="be11b360fe0f0a98c8d613965bea2b4782a5bf0a",
+                    hash="1a2ca24c7f0a7e94c4f51e304d86941a7cb93353",
                     operation="INSERT",
                     pgid="pgtrigger_unlinked_born_undecided_72ffb",
                     table="pending_unlinked_reservations",
@@ -390,7 +390,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (OLD.state <> 'pending' OR NEW.state = 'pending' OR NEW.event_id IS DISTINCT FROM OLD.event_id OR NEW.projection_version IS DISTINCT FROM OLD.projection_version OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.billing_reservation_id IS DISTINCT FROM OLD.billing_reservation_id OR NEW.operation_id IS DISTINCT FROM OLD.operation_id OR NEW.event_envelope IS DISTINCT FROM OLD.event_envelope OR NEW.event_envelope_sha256 IS DISTINCT FROM OLD.event_envelope_sha256 OR NEW.occurred_at IS DISTINCT FROM OLD.occurred_at OR NEW.recorded_at IS DISTINCT FROM OLD.recorded_at)",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'unlinked_decided_once', MESSAGE = 'A pending reservation is linked or mismatched once; what its event said never changes.';",
-                    hash="de07ced4169506cf59619dca54960a5fbbc05a03",
+                    hash="5a2033ae817d8efe64686a3fe1d06e4d589b40f0",
                     operation="UPDATE",
                     pgid="pgtrigger_unlinked_decided_once_074a6",
                     table="pending_unlinked_reservations",
@@ -404,7 +404,7 @@ class Migration(migrations.Migration):
                 name="unlinked_reservation_delete",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'unlinked_reservation_delete', MESSAGE = 'An unlinked reservation is evidence; it is kept.';",
-                    hash="34b342edbdb82dd5e5bf8fb7bf348e7e2c305e16",
+                    hash="247be8bb8efd293c6f4d81506f21ad46177b19cd",
                     operation="DELETE",
                     pgid="pgtrigger_unlinked_reservation_delete_83c05",
                     table="pending_unlinked_reservations",
@@ -418,7 +418,7 @@ class Migration(migrations.Migration):
                 name="unlinked_reservation_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'unlinked_reservation_truncate', MESSAGE = 'An unlinked reservation is evidence; it is kept.';",
-                    hash="e6b651c9a0920ad43342b2c17b2fc81426e85305",
+                    hash="dfb68405be0501cfaff2b37b39d0e80594ffe84a",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_unlinked_reservation_truncate_388b2",
@@ -433,7 +433,7 @@ class Migration(migrations.Migration):
                 name="timeline_entry_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'timeline_entry_kept', MESSAGE = 'A timeline only grows; rebuild the projection instead.';",
-                    hash="a5ec8870bbdf7c3e211d454f910fdcf2371e847f",
+                    hash="682ef879d3ccd77f1de8ed10ee97c6e52a7298c9",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_timeline_entry_kept_1674c",
                     table="timeline_entries",
@@ -447,7 +447,7 @@ class Migration(migrations.Migration):
                 name="timeline_entry_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'timeline_entry_truncate', MESSAGE = 'A timeline only grows; rebuild the projection instead.';",
-                    hash="03975a817890e3a75ee0e8e60594ae1fefd10fe6",
+                    hash="028c52ade5d2274c447c88c2b2ffca811e3232f9",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_timeline_entry_truncate_e5520",

@@ -151,7 +151,7 @@ class Migration(migrations.Migration):
                 name="admission_refusal_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_kept', MESSAGE = 'A refusal never changes.';",
-                    hash="8b9f707538a3be021ae9eb0114d5a7be170a2fbb",
+                    hash="47219dd445286614d55176704344840a59b4ccc6",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_admission_refusal_kept_04fdd",
                     table="admission_refusals",
@@ -165,7 +165,7 @@ class Migration(migrations.Migration):
                 name="admission_refusal_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_truncate', MESSAGE = 'A refusal never changes.';",
-                    hash="92d5aec46d4f8ae9f2d76e9daeb8a0ceb84cfd5d",
+                    hash="fac8abdbb476fb7569e807d1401ae8e8226401d4",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_admission_refusal_truncate_ca0e4",
@@ -181,7 +181,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_refusal_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';",
-                    hash="24b58ac8944a52b5d1fd0bdfebe8fc37ee59cf76",
+                    hash="1a0cf823df93b0bc2486378367b4bebf6e5034ea",
                     operation="INSERT",
                     pgid="pgtrigger_admission_refusal_digest_b3565",
                     table="admission_refusals",
@@ -225,7 +225,7 @@ class Migration(migrations.Migration):
                 name="run_admission_manifest_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_kept', MESSAGE = 'A manifest never changes.';",
-                    hash="8bb347505e5d23baad6f0583a772215d3de1af2c",
+                    hash="cde297e43b927e4790a2fe1c7e828af28a027722",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_run_admission_manifest_kept_d2b98",
                     table="run_admission_manifests",
@@ -239,7 +239,7 @@ class Migration(migrations.Migration):
                 name="run_admission_manifest_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_truncate', MESSAGE = 'A manifest never changes.';",
-                    hash="875f0c2b838ac8f86695c8b09187bec28ef97977",
+                    hash="7093eb7de56e6552bdb2f7e5721226fc97ac0da1",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_run_admission_manifest_truncate_37779",
@@ -255,7 +255,7 @@ class Migration(migrations.Migration):
                 sql=outbox.guards.GuardSql(
                     condition="WHEN (NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'hex'))",
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_admission_manifest_digest', MESSAGE = 'The digest is not the SHA-256 of the stored text.';",
-                    hash="f001301bb1ca23690f0199170202493816829a50",
+                    hash="91a819e6af36b14511db71ea020613d9662cfe83",
                     operation="INSERT",
                     pgid="pgtrigger_run_admission_manifest_digest_71c72",
                     table="run_admission_manifests",
@@ -294,7 +294,7 @@ class Migration(migrations.Migration):
                 name="admission_outcome_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_outcome_kept', MESSAGE = 'The outcome of an operation never changes.';",
-                    hash="ee997295c6d16b67d9b7d6669f0149ae2c668718",
+                    hash="17c97d44580e883f216162e9c4a6ccc0c55d157c",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_admission_outcome_kept_077c1",
                     table="admission_outcomes",
@@ -308,7 +308,7 @@ class Migration(migrations.Migration):
                 name="admission_outcome_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'admission_outcome_truncate', MESSAGE = 'The outcome of an operation never changes.';",
-                    hash="76734e8597379c8007adec23007ec7e6568de18e",
+                    hash="9d71263a5e1935eeb3057843f77e158f7f787c62",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_admission_outcome_truncate_45eee",
@@ -333,7 +333,7 @@ class Migration(migrations.Migration):
                 name="wallet_reservation_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'wallet_reservation_kept', MESSAGE = 'A wallet reservation never changes.';",
-                    hash="04ba39207d0abab115d01dbf6f8c6bff706f5805",
+                    hash="2f254d66b508e34689b1b23462daebf699a2e2a2",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_wallet_reservation_kept_e5e22",
                     table="wallet_reservations",
@@ -347,7 +347,7 @@ class Migration(migrations.Migration):
                 name="wallet_reservation_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'wallet_reservation_truncate', MESSAGE = 'A wallet reservation never changes.';",
-                    hash="ce5f1607dfc011a4ddd8e81333dd2326b5d07a92",
+                    hash="42a204a7aa8d01b29b4ab27ed65045950f2da644",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_wallet_reservation_truncate_59878",
@@ -368,7 +368,7 @@ class Migration(migrations.Migration):
                 name="run_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_kept', MESSAGE = 'An admitted run never changes.';",
-                    hash="4f35aa9831a506c8d238c9d33b7971569300f4c0",
+                    hash="8abe9480dd224e186050d80ec78de86ae66b64c6",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_run_kept_ec7e8",
                     table="runs",
@@ -382,7 +382,7 @@ class Migration(migrations.Migration):
                 name="run_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_truncate', MESSAGE = 'An admitted run never changes.';",
-                    hash="13680795488f6ccef49a0314ef8c06cc8f93ee57",
+                    hash="8fef5ef8af5c4be44ce9cf8184cf8ef33c87791f",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_run_truncate_e8a06",
@@ -399,7 +399,7 @@ class Migration(migrations.Migration):
                     constraint="CONSTRAINT",
                     declare="DECLARE manifest run_admission_manifests; wallet wallet_reservations;",
                     func="\n                    SELECT * INTO manifest FROM public.run_admission_manifests m\n                     WHERE m.run_admission_manifest_ref = NEW.run_admission_manifest_id;\n                    SELECT * INTO wallet FROM public.wallet_reservations w\n                     WHERE w.billing_reservation_id = NEW.billing_reservation_id;\n                    IF (starts_with(\n                            manifest.candidate,\n                            '{\"billingAccountId\":' || to_json(NEW.billing_account_id)::text\n                            || ',\"billingReservationId\":' || to_json(NEW.billing_reservation_id)::text\n                            || ',\"currency\":' || to_json(wallet.currency)::text || ',\"estimatedQuantities\":[')\n                        AND (manifest.candidate::json ->> 'holdAmountPicos') = wallet.hold_amount_picos::text\n                        AND (manifest.candidate::json ->> 'operationId') = NEW.operation_id\n                        AND (manifest.candidate::json ->> 'projectId') IS NOT DISTINCT FROM NEW.project_id\n                        AND right(manifest.candidate, length(\n                            ',\"runId\":' || to_json(NEW.run_id)::text || ',\"tenantId\":' || to_json(NEW.tenant_id)::text\n                            || ',\"tenantKind\":' || to_json(NEW.tenant_kind)::text\n                            || ',\"workspaceId\":' || to_json(NEW.workspace_id)::text || '}'))\n                          = ',\"runId\":' || to_json(NEW.run_id)::text || ',\"tenantId\":' || to_json(NEW.tenant_id)::text\n                            || ',\"tenantKind\":' || to_json(NEW.tenant_kind)::text\n                            || ',\"workspaceId\":' || to_json(NEW.workspace_id)::text || '}'\n                        AND wallet.billing_account_id = NEW.billing_account_id) IS NOT TRUE THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_is_whole', MESSAGE = 'The run, its manifest and its wallet reservation differ.';\n                    END IF;\n                    IF NOT EXISTS (SELECT 1 FROM public.outbox_events e\n                                    WHERE e.event_id = NEW.run_created_event_id AND e.event_type = 'run.created@2.0'\n                                      AND e.aggregate_id = NEW.run_id)\n                       OR NOT EXISTS (SELECT 1 FROM public.outbox_events e\n                                    WHERE e.event_id = wallet.wallet_reserved_event_id\n                                      AND e.event_type = 'wallet.reserved@2.0'\n                                      AND e.aggregate_id = NEW.billing_reservation_id) THEN\n                        RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'run_has_its_events', MESSAGE = 'A run is committed together with both its events.';\n                    END IF;\n                    RETURN NULL;\n                ",
-                    hash="94e65ed5bdbe1715f1dd3bd9deb5675b7e394783",
+                    hash="fa000585770008d44a2640f2bc103796a8395288",
                     operation="INSERT",
                     pgid="pgtrigger_run_is_whole_5fb67",
                     table="runs",

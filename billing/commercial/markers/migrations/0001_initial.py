@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                 name="commercial_marker_kept",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_marker_kept', MESSAGE = 'A marker never changes: it says how a transaction ended.';",
-                    hash="7d0c2bff8dd8ee654f40f59bd2541ac2ed3e28f5",
+                    hash="5ac5801a820f9cb4ba053d46cc49eaed70457387",
                     operation="UPDATE OR DELETE",
                     pgid="pgtrigger_commercial_marker_kept_9da25",
                     table="commercial_markers",
@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
                 name="commercial_marker_truncate",
                 sql=outbox.guards.GuardSql(
                     func="RAISE EXCEPTION USING ERRCODE = 'OB100', CONSTRAINT = 'commercial_marker_truncate', MESSAGE = 'A marker never changes: it says how a transaction ended.';",
-                    hash="92d4cd34d60da2fd3ed342fc7022aa1685a4a3ff",
+                    hash="199752988ed19e1e1d1620cce56a6351c2f6aa7b",
                     level="STATEMENT",
                     operation="TRUNCATE",
                     pgid="pgtrigger_commercial_marker_truncate_06693",

@@ -36,9 +36,10 @@ def most(owner: Owner, processes: Processes) -> dict[Role, int]:
     """The largest number of sessions per role.
 
     A worker process holds one session as the owner (consumers, sweeps), as the dispatcher one for the loop and one for
-    the heartbeat, and one that asks metering for managed keys. Who works as an owner with a journal writes that beside. A web process reads for pages and, beside that, for a
-    scrape or a health check. A process of the telemetry receiver stores in several threads, asks metering for tokens in
-    two more, and looks at both for a health check. One command per role may run at the same time.
+    the heartbeat, and one that asks metering for managed keys. Who works as an owner with a journal has one more, for
+    that. A web process reads for pages and, beside that, for a scrape or a health check. A process of the telemetry
+    receiver stores in several threads, asks metering for tokens in two more, and looks at both for a health check. One
+    command per role may run at the same time.
     """
     web, worker = processes.web * processes.machines, processes.worker * processes.machines
     needs = {Role.SCHEMA: 0, Role.OWNER: web + worker, Role.DISPATCH: 2 * worker, Role.READ: 2 * web, Role.SESSION: web}

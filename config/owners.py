@@ -22,6 +22,9 @@ class Role(StrEnum):
     """Selects, and nothing else. The admin and the metrics read through it."""
     SESSION = "session"
     """Writes login sessions and the time of the last login, and nothing else. Core only."""
+    JOURNAL = "journal"
+    """Writes what is about to happen outside the database, committed beside the business transaction, and asks its
+    markers how that ended. Owners with a journal only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Owner:
     """Extensions that its database gets where the server has loaded them."""
     has_markers: bool = False
     """Whether its business code reserves quota: the markers of its transactions are in its database."""
+    has_journal: bool = False
+    """Whether its business code changes something outside its database, and keeps a journal of that."""
 
     @property
     def produces(self) -> bool:
@@ -72,6 +77,8 @@ class Owner:
             roles.append(Role.DISPATCH)
         if self.has_sessions:
             roles.append(Role.SESSION)
+        if self.has_journal:
+            roles.append(Role.JOURNAL)
         return tuple(roles)
 
     def alias_of(self, role: Role) -> str:
@@ -141,7 +148,13 @@ OWNERS: tuple[Owner, ...] = (
             Consumer("billing_settlement_catch_up", "billing_settlement_catch_up_consumer", None),
         ),
     ),
-    Owner(name="attachments", alias="attachments", apps=(), has_markers=True),
+    Owner(
+        name="attachments",
+        alias="attachments",
+        apps=("files",),
+        has_markers=True,
+        has_journal=True,
+    ),
     Owner(
         name="telemetry",
         alias="telemetry",

@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "billing.telemetry_charges",
     "billing.commercial",
     "billing.commercial.markers",
+    "attachments.files",
     "operations.projector",
     "operations.timelines",
     "config.apps.ConfigConfig",
@@ -96,6 +97,7 @@ DATABASE_STATEMENT_TIMEOUT = {
     "dispatch": environment.seconds("STATEMENT_TIMEOUT_DISPATCH", 30, low=1, high=600),
     "read": environment.seconds("STATEMENT_TIMEOUT_READ", 10, low=1, high=600),
     "session": environment.seconds("STATEMENT_TIMEOUT_SESSION", 5, low=1, high=600),
+    "journal": environment.seconds("STATEMENT_TIMEOUT_JOURNAL", 30, low=1, high=600),
 }
 """Seconds one statement of a role may take; set on the role itself when `migrate_owners` runs."""
 DATABASE_LOCK_TIMEOUT = environment.seconds("LOCK_TIMEOUT", 10, low=0.1, high=600)
@@ -210,6 +212,13 @@ COMMERCIAL_HELD_FOR = environment.seconds("COMMERCIAL_HELD_FOR", 120, low=1, hig
 """How long quota may be held before the sweep asks how its work ended; work that goes on is left alone."""
 COMMERCIAL_SWEEP_EVERY = environment.seconds("COMMERCIAL_SWEEP_EVERY", 30, low=1, high=3600)
 
+# Stored files of attachments (C5, C9). Durations in seconds.
+ATTACHMENTS_ROOT = Path(environment.text("ATTACHMENTS_ROOT", str(state_dir() / "attachments")))
+ATTACHMENTS_INCOMING = Path(environment.text("ATTACHMENTS_INCOMING", str(ATTACHMENTS_ROOT / ".incoming")))
+"""Where files are received; on the filesystem of ATTACHMENTS_ROOT, because they are renamed into their places."""
+ATTACHMENTS_LARGEST_BYTES = environment.integer("ATTACHMENTS_LARGEST_BYTES", 2**30, low=1, high=2**40)
+ATTACHMENTS_SWEEP_EVERY = environment.seconds("ATTACHMENTS_SWEEP_EVERY", 30, low=1, high=3600)
+
 # Celery
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -248,6 +257,12 @@ CELERY_BEAT_SCHEDULE |= {
         "options": {"queue": owner.queue, "expires": COMMERCIAL_SWEEP_EVERY * 4},
     }
     for owner in with_markers()
+}
+
+CELERY_BEAT_SCHEDULE["sweep-files"] = {
+    "task": "files.sweep",
+    "schedule": timedelta(seconds=ATTACHMENTS_SWEEP_EVERY),
+    "options": {"queue": owner_named("attachments").queue, "expires": ATTACHMENTS_SWEEP_EVERY * 4},
 }
 
 CELERY_BEAT_SCHEDULE["sweep-consumption"] = {

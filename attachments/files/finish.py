@@ -1,0 +1,87 @@
+"""End an open intent as its transaction ended: drop the backup, or put it back (C5, C9).
+
+The journal and the marker decide, and nothing else. What cannot be ended now is logged and counted, keeps its backup
+and its row, and is tried again by the next sweep or by the next change of that path.
+"""
+
+from enum import StrEnum
+from uuid import UUID
+
+import structlog
+
+from attachments.files import journal, metrics, tree
+from attachments.files.errors import FilesError, NotRestored, Overtaken
+from attachments.files.journal import JOURNAL, Intent
+from attachments.files.models import IntentEndedBy, IntentState
+from attachments.files.place import place_of_files
+from billing.commercial import hooks
+
+log = structlog.get_logger("attachments.files")
+
+
+class Found(StrEnum):
+    """What became of an intent that somebody found open."""
+
+    KEPT = "kept"
+    """Its transaction committed; the backup is gone."""
+    UNDONE = "undone"
+    """Its transaction did not commit; the tree is as it was."""
+    LIVE = "live"
+    """Its transaction is still at work."""
+    FAILED = "failed"
+    """It could not be ended; tried again later."""
+
+
+def finish(intent_id: UUID, state: IntentState, *, by: IntentEndedBy) -> None:
+    """End this intent, if it is still open. Raises `NotRestored`, or a database error of the journal."""
+    place = place_of_files()
+    try:
+        with journal.held(intent_id) as found:
+            if found is None:
+                return
+            cursor, intent = found
+            if state is IntentState.KEPT:
+                tree.drop(intent, place)
+            elif journal.is_overtaken(cursor, intent):
+                raise Overtaken(Overtaken.__doc__)
+            else:
+                tree.undo(intent, place)
+            journal.end(cursor, intent, state, by=by)
+    except (OSError, FilesError) as error:
+        metrics.not_ended(state.value)
+        log.error(
+            "staged_file_not_ended",
+            intent_id=str(intent_id),
+            wanted=state.value,
+            error_class=type(error).__name__,
+            error_number=getattr(error, "errno", None),
+        )
+        journal.failed(intent_id, error=error)
+        raise error if isinstance(error, NotRestored) else NotRestored(NotRestored.__doc__) from error
+    metrics.ended(outcome=state.value, source=by.value)
+
+
+def finish_found(intents: list[Intent], *, by: IntentEndedBy, patience: float) -> dict[UUID, Found]:
+    """Ask the marker of each and end it, in the order given. What is live or fails keeps no other from its turn.
+
+    Waits `patience` seconds at most for a transaction that may be at work. Raises a database error.
+    """
+    outcomes: dict[UUID, Found] = {}
+    decisions: dict[UUID, hooks.Decision] = {}
+    for intent in intents:
+        marker = intent.marker_id
+        if marker not in decisions:
+            decisions[marker] = hooks.decide(hooks.MarkerKey.of_work(marker), using=JOURNAL, patience=patience)
+        outcomes[intent.intent_id] = _finish_decided(intent, decisions[marker], by=by)
+    return outcomes
+
+
+def _finish_decided(intent: Intent, decision: hooks.Decision, *, by: IntentEndedBy) -> Found:
+    if decision is hooks.Decision.LIVE:
+        return Found.LIVE
+    state = IntentState.KEPT if decision is hooks.Decision.COMMITTED else IntentState.UNDONE
+    try:
+        finish(intent.intent_id, state, by=by)
+    except NotRestored:
+        return Found.FAILED
+    return Found(state.value)

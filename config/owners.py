@@ -151,7 +151,7 @@ OWNERS: tuple[Owner, ...] = (
     Owner(
         name="attachments",
         alias="attachments",
-        apps=("files",),
+        apps=("files", "connectors"),
         has_markers=True,
         has_journal=True,
     ),

@@ -51,6 +51,7 @@ INSTALLED_APPS = [
     "billing.commercial",
     "billing.commercial.markers",
     "attachments.files",
+    "attachments.connectors",
     "operations.projector",
     "operations.timelines",
     "config.apps.ConfigConfig",
@@ -211,6 +212,19 @@ COMMERCIAL_HASH_KEY = environment.text(
 COMMERCIAL_HELD_FOR = environment.seconds("COMMERCIAL_HELD_FOR", 120, low=1, high=86_400)
 """How long quota may be held before the sweep asks how its work ended; work that goes on is left alone."""
 COMMERCIAL_SWEEP_EVERY = environment.seconds("COMMERCIAL_SWEEP_EVERY", 30, low=1, high=3600)
+
+# Connectors (C4). Durations in seconds.
+CONNECTOR_SEALING_KEYS = tuple(
+    key.strip()
+    for key in environment.text(
+        "CONNECTOR_SEALING_KEYS",
+        None if DEPLOYED else f"development-{_running.postgres_password if _running else 'offline'}-" + "x" * 30,
+    ).split(",")
+)
+"""Encrypt signing secrets; the first one seals, all of them open."""
+CONNECTOR_SECRET_GRACE = environment.seconds("CONNECTOR_SECRET_GRACE", 86_400, low=0, high=30 * 86_400)
+"""How long a superseded secret is still accepted after a rotation."""
+CONNECTOR_MAX_BODY_BYTES = environment.integer("CONNECTOR_MAX_BODY_BYTES", 256 * 2**10, low=2**10, high=2 * 2**20)
 
 # Stored files of attachments (C5, C9). Durations in seconds.
 ATTACHMENTS_ROOT = Path(environment.text("ATTACHMENTS_ROOT", str(state_dir() / "attachments")))

@@ -5,6 +5,7 @@ from typing import Any
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
+from attachments.connectors.api import router as connectors
 from attachments.http.problems import MEDIA_TYPE
 from attachments.http.refusals import answer_refusals
 
@@ -32,3 +33,4 @@ api = _ProblemApi(
     docs_url=None,
 )
 answer_refusals(api)
+api.add_router("/connectors", connectors)

@@ -151,7 +151,7 @@ OWNERS: tuple[Owner, ...] = (
     Owner(
         name="attachments",
         alias="attachments",
-        apps=("files", "connectors"),
+        apps=("files", "claims", "connectors"),
         has_markers=True,
         has_journal=True,
     ),

@@ -51,6 +51,7 @@ INSTALLED_APPS = [
     "billing.commercial",
     "billing.commercial.markers",
     "attachments.files",
+    "attachments.claims",
     "attachments.connectors",
     "operations.projector",
     "operations.timelines",

@@ -5,7 +5,12 @@ from typing import Any
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
+from attachments.claims.api.attachments import router as attachments
+from attachments.claims.api.claims import router as claims
+from attachments.claims.api.refusals import answer_claims_refusals
 from attachments.connectors.api import router as connectors
+from attachments.http.connections import gives_up_connections
+from attachments.http.me import router as me
 from attachments.http.problems import MEDIA_TYPE
 from attachments.http.refusals import answer_refusals
 
@@ -33,4 +38,9 @@ api = _ProblemApi(
     docs_url=None,
 )
 answer_refusals(api)
+answer_claims_refusals(api)
+api.add_decorator(gives_up_connections, mode="view")
+api.add_router("/me", me)
+api.add_router("/claims", claims)
+api.add_router("/claims", attachments)
 api.add_router("/connectors", connectors)

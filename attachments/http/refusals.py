@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from attachments.files import errors as files
 from attachments.http.problems import Kind, Refused, problem
 from billing.commercial import hooks
 
@@ -39,6 +40,14 @@ _COMMERCIAL: dict[type[hooks.CommercialError], Kind] = {
     hooks.CommercialMisconfigured: Kind.MISCONFIGURED,
 }
 """Whatever else is a `CommercialError` is a fault of ours."""
+_FILES: dict[type[files.FilesError], Kind] = {
+    files.TooLarge: Kind.TOO_LARGE,
+    files.StorageFull: Kind.UNAVAILABLE,
+    files.StorageFailed: Kind.UNAVAILABLE,
+    files.PathInFlight: Kind.UNAVAILABLE,
+    files.DifferentFilesystems: Kind.MISCONFIGURED,
+}
+"""Likewise for `FilesError`."""
 
 
 def answer_refusals(api: NinjaAPI) -> None:
@@ -58,6 +67,7 @@ def answer_refusals(api: NinjaAPI) -> None:
         (InterfaceError, _away),
         (hooks.QuotaExceeded, _exceeded),
         (hooks.CommercialError, _commercial),
+        (files.FilesError, _of_files),
         (Exception, _fault),
     ):
         api.add_exception_handler(error, handler)
@@ -121,6 +131,16 @@ def _commercial(request: HttpRequest, error: Any) -> HttpResponse:
         return _fault(request, error)
     if kind is Kind.MISCONFIGURED:
         log.error("api_commercial_misconfigured", error_class=type(error).__name__)
+    return problem(kind, str(type(error).__doc__))
+
+
+def _of_files(request: HttpRequest, error: Any) -> HttpResponse:
+    """Of a filesystem's own words, which name paths, nothing is told."""
+    kind = next((kind for known, kind in _FILES.items() if isinstance(error, known)), None)
+    if kind is None:
+        return _fault(request, error)
+    if kind is not Kind.TOO_LARGE:
+        log.error("api_storage", error_class=type(error).__name__)
     return problem(kind, str(type(error).__doc__))
 
 

@@ -1,7 +1,11 @@
-"""Where the API is, and a problem for every other address below it."""
+"""Where the API is, and a problem for every other address and method below it."""
 
-from django.http import HttpRequest, HttpResponse
-from django.urls import path, re_path
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
+from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 from attachments.http.api import api
@@ -14,4 +18,21 @@ def nothing_here(request: HttpRequest) -> HttpResponse:
     return problem(Kind.NOT_FOUND, "There is no such address. The document of the API is at /api/v1/openapi.json.")
 
 
-urlpatterns = [path("", api.urls), re_path(r"", nothing_here)]
+def _with_problems(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    @functools.wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        answered = view(request, *args, **kwargs)
+        if isinstance(answered, HttpResponseNotAllowed):
+            allowed = answered.headers["Allow"]
+            return problem(Kind.METHOD_NOT_ALLOWED, f"Here is answered: {allowed}.", headers={"Allow": allowed})
+        return answered
+
+    return answer
+
+
+_patterns, _app_name, _namespace = api.urls
+for _pattern in _patterns:
+    if isinstance(_pattern, URLPattern):
+        _pattern.callback = _with_problems(_pattern.callback)
+
+urlpatterns = [path("", (_patterns, _app_name, _namespace)), re_path(r"", nothing_here)]

@@ -1,0 +1,1 @@
+"""Claims over HTTP, under `/api/v1/claims`."""

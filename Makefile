@@ -17,7 +17,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check fix bench bench-otlp soak requirements check-all \
+.PHONY: help demo up test check fix bench bench-otlp bench-commercial soak requirements check-all \
 	check-lint check-format check-types check-walls check-migrations check-contracts check-diagrams check-coverage check-rules
 
 help: ## Show what there is to run
@@ -81,6 +81,9 @@ bench: $(TOOLS) ## Drain preloaded backlogs beside peers, print a table, write J
 
 bench-otlp: $(TOOLS) ## Send telemetry to a receiver over HTTP, beside the same work without, print a table, write JSON
 	@exec $(PY) -m tests.bench telemetry $(ARGS)
+
+bench-commercial: $(TOOLS) ## Quota beside bare statements, at 1, 8 and 32 threads
+	@exec $(PY) -m tests.bench commercial $(ARGS)
 
 soak: $(TOOLS) ## Kill processes at random under load, then verify (MINUTES=10)
 	@SOAK_MINUTES=$(MINUTES) exec $(PY) -m pytest -m soak $(ARGS)

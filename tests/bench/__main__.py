@@ -10,9 +10,9 @@ from tests.bench import ground, table
 from tests.bench.size import FULL, QUICK, Size
 
 PARTS = ("drain", "peers", "append", "latency", "claim", "memory", "guards", "admin")
-ON_DEMAND = ("telemetry", "profile")
-"""`telemetry` is measured by `make bench-otlp`."""
-MODULES = {"telemetry": "tests.bench.telemetry.measure"}
+ON_DEMAND = ("telemetry", "commercial", "profile")
+"""`make bench-otlp` measures `telemetry`, `make bench-commercial` measures `commercial`."""
+MODULES = {"telemetry": "tests.bench.telemetry.measure", "commercial": "tests.bench.commercial.measure"}
 
 
 def main() -> None:

@@ -78,6 +78,16 @@ def _line(child: subprocess.Popen[str], expected: str | None = None) -> str:
     return line
 
 
+def manage(*command: str, env: dict[str, str]) -> str:
+    """What a command of `manage.py` prints. Raises `RuntimeError` with the end of what it says when it fails."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *command], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"manage.py {' '.join(command)}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
 def wait_for_start() -> None:
     """In a child: say that it is ready and wait for the common start."""
     print("ready", flush=True)

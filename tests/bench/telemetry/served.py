@@ -38,9 +38,9 @@ def make_databases() -> str:
     """New databases, and the token of cluster 1."""
     for owner in OWNERS:
         ground.drop(f"{PREFIX}{owner}")
-    _manage("migrate_owners", *OWNERS)
-    _manage("clusters", "create", "1", "--name", "bench", "--mode", "gateway")
-    for line in _manage("otlp_tokens", "rotate", "1").splitlines():
+    children.manage("migrate_owners", *OWNERS, env=environment())
+    children.manage("clusters", "create", "1", "--name", "bench", "--mode", "gateway", env=environment())
+    for line in children.manage("otlp_tokens", "rotate", "1", env=environment()).splitlines():
         for word in line.split():
             if word.startswith("otlp_"):
                 return word
@@ -51,20 +51,6 @@ def drop_databases() -> None:
     """Take them away."""
     for owner in OWNERS:
         ground.drop(f"{PREFIX}{owner}")
-
-
-def _manage(*command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "manage.py", *command],
-        cwd=children.ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"manage.py {' '.join(command)}: {done.stderr.strip()[-500:]}")
-    return done.stdout
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 Each request runs in a thread of its own, so the web process shares connections through one small pool per read role.
 Pages need the read roles and the session role, and no other login; the token API of
-platform administrators connects as the owner of `metering` for each of its calls, and a connector's event as the owners
-of `attachments` and `billing`.
+platform administrators connects as the owner of `metering` for each of its calls, and the API of claims and connectors
+as the owners of `attachments` and `billing`.
 """
 
 import os
@@ -16,5 +16,6 @@ os.environ.setdefault("DATABASE_POOL", "4")
 _django = get_asgi_application()
 
 from attachments.connectors.bound import BoundedBodies  # noqa: E402  # apps have to be ready first
+from attachments.http.bound import BoundedUploads  # noqa: E402  # likewise
 
-application = BoundedBodies(_django)
+application = BoundedBodies(BoundedUploads(_django))

@@ -28,6 +28,7 @@ from attachments.http.current_user import CurrentUser
 from billing.commercial import hooks
 from outbox.steps import reach
 
+OWNER = "attachments"
 TOOL, DIMENSION = "storage", "attachment.upload"
 MOST_ATTACHMENTS = 100
 """Of one item: it is read, answered and deleted as a whole."""
@@ -95,8 +96,8 @@ def operation_of(user: CurrentUser, upload: Upload) -> hooks.Operation:
 
 
 def upload_hash(user: CurrentUser, upload: Upload) -> str:
-    """The same identity, hashed for the records of this room."""
-    return hooks.keyed_hash("upload@1", user.tenant_ref, *_identity(user, upload))
+    """The same identity as billing knows it: a keyed hash."""
+    return operation_of(user, upload).fingerprint(business=OWNER)
 
 
 def folder_of(claim: Claim) -> StoredPath:

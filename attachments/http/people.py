@@ -38,19 +38,9 @@ class TokenDoor(HttpBearer):
     """An opaque bearer token, bound to an account and a tenant."""
 
     def authenticate(self, request: HttpRequest, token: str) -> CurrentUser | None:
-        shown = token.strip()
-        if not TOKEN.fullmatch(shown):
-            raise _refused("malformed_header")
-        wanted = hash_of(shown)
-        found = AccessToken.objects.using(READ_ALIAS).select_related("membership").filter(token_sha256=wanted).first()
-        if found is None or not hmac.compare_digest(found.token_sha256, wanted):
-            raise _refused("token_not_found")
-        if found.revoked_at is not None or found.membership.ended_at is not None:
-            raise _refused("token_revoked")
-        if timezone.now() >= found.expires_at:
-            raise _refused("token_expired")
-        if not User.objects.using(CORE_SESSION).filter(pk=found.membership.user_id, is_active=True).exists():
-            raise _refused("account_inactive")
+        found = accepted_token(token.strip())
+        if found is None:
+            raise Refused(Kind.NOT_AUTHENTICATED, NOT_ACCEPTED)
         return _user(found.membership, f"token:{found.token_id}")
 
 
@@ -86,6 +76,33 @@ DOORS = (TokenDoor(), SessionDoor())
 """In the order in which they are tried; the first that knows the caller decides."""
 
 
+def accepted_token(shown: str) -> AccessToken | None:
+    """The token with this text, if it is accepted now. Nothing that was shown is logged."""
+    wanted = hash_of(shown)
+    found = (
+        AccessToken.objects.using(READ_ALIAS).select_related("membership").filter(token_sha256=wanted).first()
+        if TOKEN.fullmatch(shown)
+        else None
+    )
+    reason = _why_refused(found, wanted)
+    if reason is not None:
+        log.warning("api_refused", reason=reason)
+        return None
+    return found
+
+
+def _why_refused(found: AccessToken | None, wanted: str) -> str | None:
+    if found is None or not hmac.compare_digest(found.token_sha256, wanted):
+        return "token_not_found"
+    if found.revoked_at is not None or found.membership.ended_at is not None:
+        return "token_revoked"
+    if timezone.now() >= found.expires_at:
+        return "token_expired"
+    if not User.objects.using(CORE_SESSION).filter(pk=found.membership.user_id, is_active=True).exists():
+        return "account_inactive"
+    return None
+
+
 def _ensure_not_forged(request: HttpRequest) -> None:
     """Django's check, on a copy that has no body: the check would look for its token in a form, and so read an upload
     into memory. The token is taken from the header alone."""
@@ -107,9 +124,3 @@ def _user(membership: Membership, identity: str) -> CurrentUser:
         is_reviewer=membership.role == MembershipRole.REVIEWER,
         session_key_for_identity=identity,
     )
-
-
-def _refused(reason: str) -> Refused:
-    """Nothing that was shown is logged."""
-    log.warning("api_refused", reason=reason)
-    return Refused(Kind.NOT_AUTHENTICATED, NOT_ACCEPTED)

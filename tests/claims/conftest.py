@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import requests
-from django.conf import settings as django_settings
 from django.db import connections
 
 from attachments.claims.models import MembershipRole
@@ -132,6 +131,3 @@ def make_person(web: Web) -> MakePerson:
 def alice(make_person: MakePerson) -> Person:
     """A member of a tenant with ten thousand bytes."""
     return make_person()
-
-
-assert django_settings.configured

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
-from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 
@@ -53,9 +53,8 @@ class _IntoIncoming(FileUploadHandler):
         self.incoming = Incoming()
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        if self.incoming is None:
-            raise StopUpload(connection_reset=True)
-        self.incoming.write(raw_data)
+        if self.incoming is not None:
+            self.incoming.write(raw_data)
 
     def file_complete(self, file_size: int) -> None:
         """Called only when the boundary that ends the file was read."""

@@ -15,7 +15,7 @@ class AttachmentUpload(models.Model):
     Repeated, it is the same row: the same identity stands for the same bytes for ever.
     """
 
-    upload_sha256 = models.TextField(primary_key=True, help_text="Keyed hash of its identity.")
+    upload_sha256 = models.TextField(primary_key=True, help_text="Keyed hash of its identity, as billing knows it.")
     tenant_kind = models.TextField(choices=TenantKind)
     tenant_id = models.TextField()
     claim_id = models.UUIDField()

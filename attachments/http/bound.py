@@ -1,0 +1,121 @@
+"""Refuse a body before it is read: too large for its address, or an upload by nobody that is known.
+
+Django's ASGI handler takes a body whole, into memory and then onto the disk, before a view runs. So this stands in
+front of it: a length that is announced is believed, what comes is counted, and who sends a large body shows first who
+they are. What lets an upload through here is looked at again by the door of its view.
+"""
+
+import errno
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import HttpResponse
+
+from attachments.http.known import is_known
+from attachments.http.problems import Kind, problem
+from attachments.http.refusals import NO_CREDENTIAL
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+OURS = re.compile(r"/api/v1/(claims|me)(/|$)")
+UPLOADS = re.compile(r"/api/v1/claims/[^/]+/items/[^/]+/attachments(/[^/]+)?")
+LARGEST_REQUEST_BYTES = 64 * 1024
+"""Of every body that is no upload; and an upload of this size is read before it is known who sends it."""
+FORM_BYTES = 16 * 1024
+"""What the multipart form around one file may take."""
+NO_ROOM = "There is no room to receive the body now. Nothing was touched; repeat the same request."
+
+
+class BoundedUploads:
+    """An ASGI application around another one."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not OURS.match(scope["path"]):
+            await self._application(scope, receive, send)
+            return
+        is_upload = scope["method"] in {"POST", "PUT"} and UPLOADS.fullmatch(scope["path"])
+        largest = settings.ATTACHMENTS_LARGEST_BYTES + FORM_BYTES if is_upload else LARGEST_REQUEST_BYTES
+        headers = dict(scope["headers"])
+        announced = _length(headers)
+        if announced is not None and announced > largest:
+            await _answer(send, _too_large(largest))
+            return
+        if is_upload and (announced is None or announced > LARGEST_REQUEST_BYTES):
+            refusal = await sync_to_async(_refusal_of, thread_sensitive=False)(headers)
+            if refusal is not None:
+                await _answer(send, refusal)
+                return
+        await self._bounded(scope, receive, send, largest)
+
+    async def _bounded(self, scope: Message, receive: Receive, send: Send, largest: int) -> None:
+        counted, sent = _Counted(receive, largest), _Sent(send)
+        try:
+            await self._application(scope, counted.receive, sent.send)
+        except OSError as error:
+            if sent.has_begun or error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            await _answer(send, problem(Kind.UNAVAILABLE, NO_ROOM))
+            return
+        if counted.is_too_large and not sent.has_begun:
+            await _answer(send, _too_large(largest))
+
+
+class _Counted:
+    """Looks to the application as if the client had gone, from the first byte beyond the bound on."""
+
+    def __init__(self, receive: Receive, largest: int) -> None:
+        self._receive = receive
+        self._left = largest
+        self.is_too_large = False
+
+    async def receive(self) -> Message:
+        if self.is_too_large:
+            return {"type": "http.disconnect"}
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        self.is_too_large = self._left < 0
+        return {"type": "http.disconnect"} if self.is_too_large else message
+
+
+class _Sent:
+    """Notes whether an answer was begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def send(self, message: Message) -> None:
+        self.has_begun = True
+        await self._send(message)
+
+
+def _length(headers: dict[bytes, bytes]) -> int | None:
+    """What is announced, None if nothing is, as in a chunked body."""
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() and len(length) < len(str(2**63)) else None
+
+
+def _refusal_of(headers: dict[bytes, bytes]) -> HttpResponse | None:
+    known = is_known(headers)
+    if known is None:
+        return problem(Kind.UNAVAILABLE, "Who you are cannot be looked up now. Nothing was touched; repeat.")
+    return None if known else problem(Kind.NOT_AUTHENTICATED, NO_CREDENTIAL)
+
+
+def _too_large(largest: int) -> HttpResponse:
+    return problem(Kind.TOO_LARGE, f"A body may have {largest} bytes here.")
+
+
+async def _answer(send: Send, answer: HttpResponse) -> None:
+    headers = [(name.lower().encode(), value.encode()) for name, value in answer.items()]
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.content})

@@ -4,22 +4,25 @@ Databases are made once and kept between runs; they are made again when a migrat
 
 - `database`: real connections and real commits on every alias, also from threads and child processes. Afterwards the
   tables that the test wrote are emptied under the schema role, and nothing else is touched.
-- `run_django`: a `manage.py` command in a process of its own, on the same databases.
+- `run_command`: a `manage.py` command in this process, `run_django` one in a process of its own, on the same databases.
 
 Django's own `db` fixtures are not used: they wrap every alias in a transaction, which is what these tests are about.
 """
 
+import contextlib
 import hashlib
+import io
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import ManagementUtility, call_command
 from django.db import connections
 
 from config.owners import OWNERS, Owner
@@ -138,6 +141,25 @@ def database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         for owner in OWNERS:
             empty_tables(owner)
         connections.close_all()
+
+
+@pytest.fixture
+def run_command() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `manage.py` with arguments in this process: what it prints and the exit code that its process would have."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                ManagementUtility(["manage.py", *arguments]).execute()
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            except Exception:
+                traceback.print_exc()
+                code = 1
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+    return run
 
 
 @pytest.fixture

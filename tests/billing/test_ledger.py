@@ -25,7 +25,7 @@ from tests.billing.books import balances, funded_account, open_holds
 from tests.upstream.threads import in_threads
 
 pytestmark = [pytest.mark.usefixtures("database")]
-RunDjango = Callable[..., subprocess.CompletedProcess[str]]
+RunCommand = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def hold(account: str, picos: int, *, hold_id: str = "hold-1", currency: str = "USD") -> None:
@@ -139,22 +139,22 @@ def test_opening_an_account_again_changes_nothing_and_differently_is_refused() -
     assert BillingAccount.objects.count() == 1
 
 
-def test_recompute_finds_a_balance_and_a_hold_that_entries_do_not_explain(run_django: RunDjango) -> None:
+def test_recompute_finds_a_balance_and_a_hold_that_entries_do_not_explain(run_command: RunCommand) -> None:
     account = funded_account(100)
     hold(account, 40)
-    assert run_django("ledger", "recompute").returncode == 0
+    assert run_command("ledger", "recompute").returncode == 0
     with connections["billing.schema"].cursor() as cursor:
         cursor.execute(
             "UPDATE ledger_accounts SET balance_picos = 99 WHERE ledger_account_id = %s", [f"wallet:{account}"]
         )
-    result = run_django("ledger", "recompute", "--json")
+    result = run_command("ledger", "recompute", "--json")
     document = json.loads(result.stdout.splitlines()[-1])
     assert (result.returncode, document["ok"]) == (1, False)
     wrong = [(d["check"], d["stored"], d["computed"]) for d in document["differences"]]
     assert wrong == [("balance", "99", "60")]
 
 
-def test_accounts_are_opened_from_a_file_and_topped_up_and_shown(run_django: RunDjango, tmp_path: Path) -> None:
+def test_accounts_are_opened_from_a_file_and_topped_up_and_shown(run_command: RunCommand, tmp_path: Path) -> None:
     file = tmp_path / "accounts.json"
     account = {
         "billingAccountId": "account:a", "tenantKind": "personal", "tenantId": "p", "currency": "USD",
@@ -162,12 +162,12 @@ def test_accounts_are_opened_from_a_file_and_topped_up_and_shown(run_django: Run
     }  # fmt: skip
     file.write_text(json.dumps([account]))
     for _ in range(2):
-        assert run_django("ledger", "open", str(file)).returncode == 0
-    assert run_django("ledger", "top-up", "account:a", "1", "--reference", "x").returncode == 0
-    assert "1.500000000001 USD" in run_django("ledger", "show", "account:a").stdout
+        assert run_command("ledger", "open", str(file)).returncode == 0
+    assert run_command("ledger", "top-up", "account:a", "1", "--reference", "x").returncode == 0
+    assert "1.500000000001 USD" in run_command("ledger", "show", "account:a").stdout
     file.write_text(json.dumps([{**account, "currency": "dollars", "extra": 1}]))
-    bad = run_django("ledger", "open", str(file))
+    bad = run_command("ledger", "open", str(file))
     assert bad.returncode == 1
     assert "currency" in bad.stderr
     assert "Traceback" not in bad.stderr
-    assert run_django("ledger", "top-up", "account:unknown", "1", "--reference", "y").returncode == 1
+    assert run_command("ledger", "top-up", "account:unknown", "1", "--reference", "y").returncode == 1

@@ -15,7 +15,7 @@ from billing.pricing.quote import Prices, quote
 from tests.billing.attempts import NO_PRIVILEGE, refusal_of
 from tests.billing.books import PRICE_BOOK, standard_prices
 
-RunDjango = Callable[..., subprocess.CompletedProcess[str]]
+RunCommand = Callable[..., subprocess.CompletedProcess[str]]
 QUANTITY = st.integers(0, 2**53 - 1)
 
 
@@ -156,18 +156,18 @@ def test_the_database_refuses_forged_books_and_changes() -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_the_command_imports_shows_and_quotes(run_django: RunDjango, tmp_path: Path) -> None:
+def test_the_command_imports_shows_and_quotes(run_command: RunCommand, tmp_path: Path) -> None:
     file = tmp_path / "book.json"
     file.write_bytes(PRICE_BOOK)
-    assert "imported" in run_django("price_books", "import", str(file)).stdout
-    assert "nothing changed" in run_django("price_books", "import", str(file)).stdout
-    assert "price-book:standard:1" in run_django("price_books", "show").stdout
-    assert "llm.output_tokens  600000" in run_django("price_books", "show", "price-book:standard:1").stdout
-    quoted = run_django("price_books", "quote", "standard", "USD", "llm.input_tokens=1000", "llm.output_tokens=100")
+    assert "imported" in run_command("price_books", "import", str(file)).stdout
+    assert "nothing changed" in run_command("price_books", "import", str(file)).stdout
+    assert "price-book:standard:1" in run_command("price_books", "show").stdout
+    assert "llm.output_tokens  600000" in run_command("price_books", "show", "price-book:standard:1").stdout
+    quoted = run_command("price_books", "quote", "standard", "USD", "llm.input_tokens=1000", "llm.output_tokens=100")
     assert quoted.stdout.splitlines()[-1] == "210000000 pico-USD by price-book:standard:1"
     for wrong in (("quote", "standard", "USD", "llm.thoughts=1"), ("quote", "standard", "EUR", "llm.input_tokens=1"),
                   ("quote", "standard", "USD", "llm.input_tokens=many"), ("import", str(tmp_path / "absent")),
                   ("show", "price-book:absent:1")):  # fmt: skip
-        refused = run_django("price_books", *wrong)
+        refused = run_command("price_books", *wrong)
         assert refused.returncode == 1
         assert "Traceback" not in refused.stderr

@@ -29,7 +29,7 @@ from tests.upstream.threads import in_threads
 
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.spec("C1")]
 
-RunDjango = Callable[..., "subprocess.CompletedProcess[str]"]
+RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 DEMO = ROOT / "deploy" / "demo"
 PLAN: dict[str, Any] = {
     "name": "team",
@@ -204,12 +204,12 @@ def test_two_subscriptions_that_would_count_the_same_opened_at_once_are_one() ->
     assert sorted(in_threads([partial(open_one, number) for number in range(6)])) == ["opened"] + ["refused"] * 5
 
 
-def test_the_command_imports_subscribes_shows_ends_and_sweeps(run_django: RunDjango, tmp_path: Path) -> None:
-    imported = run_django("commercial", "import-plans", str(DEMO / "plans.json"))
+def test_the_command_imports_subscribes_shows_ends_and_sweeps(run_command: RunCommand, tmp_path: Path) -> None:
+    imported = run_command("commercial", "import-plans", str(DEMO / "plans.json"))
     assert (imported.returncode, imported.stdout.split()[0]) == (0, "commercial-plan:team:1"), imported.stderr
-    again = run_django("commercial", "import-plans", str(DEMO / "plans.json"))
+    again = run_command("commercial", "import-plans", str(DEMO / "plans.json"))
     assert "nothing changed" in again.stdout
-    opened = run_django("commercial", "subscribe", str(DEMO / "subscriptions.json"))
+    opened = run_command("commercial", "subscribe", str(DEMO / "subscriptions.json"))
     assert opened.stdout.strip() == "opened 2 of 2 subscriptions", opened.stderr
     subscribed = json.loads((DEMO / "subscriptions.json").read_text())[0]
     wanted = hooks.Operation(
@@ -217,15 +217,15 @@ def test_the_command_imports_subscribes_shows_ends_and_sweeps(run_django: RunDja
         dimension="attachment.upload", quantity_basis="bytes", identity=("session", "1"),
     )  # fmt: skip
     hooks.reserve(wanted, quantity=7, using=BUSINESS, at=AT)
-    shown = run_django("commercial", "show", subscribed["subscriptionId"]).stdout
+    shown = run_command("commercial", "show", subscribed["subscriptionId"]).stdout
     assert "used 0, held 7, free 999999993 of 1000000000" in shown
-    assert subscribed["tenantId"] in run_django("commercial", "show").stdout
-    swept = run_django("commercial", "sweep", "--held-for", "0")
+    assert subscribed["tenantId"] in run_command("commercial", "show").stdout
+    swept = run_command("commercial", "sweep", "--held-for", "0")
     assert (swept.returncode, swept.stdout.strip()) == (
         0,
         "attachments: settled 0, released 1, still at work 0, failed 0",
     )
-    ended = run_django("commercial", "end", subscribed["subscriptionId"], "--at", "2026-08-01T00:00:00Z")
+    ended = run_command("commercial", "end", subscribed["subscriptionId"], "--at", "2026-08-01T00:00:00Z")
     assert ended.stdout.strip() == "ended", ended.stderr
     broken = tmp_path / "broken.json"
     broken.write_text("[{}]")
@@ -237,6 +237,6 @@ def test_the_command_imports_subscribes_shows_ends_and_sweeps(run_django: RunDja
         ("end", "nobody", "--at", "2026-08-01T00:00:00Z"),
         ("end", "nobody", "--at", "2026-08-01"),
     ):
-        refused = run_django("commercial", *arguments)
+        refused = run_command("commercial", *arguments)
         assert refused.returncode != 0
         assert "Traceback" not in refused.stderr

@@ -17,7 +17,7 @@ from outbox.contracts.first_release import FIRST_RELEASE_VERSION, first_release
 from outbox.register import active_definition
 from tests.owners.places import elsewhere
 
-RunDjango = Callable[..., subprocess.CompletedProcess[str]]
+RunCommand = Callable[..., subprocess.CompletedProcess[str]]
 NEXT = "test-next"
 
 
@@ -148,8 +148,8 @@ def test_a_file_that_is_not_there_is_named(database: None) -> None:
 
 
 @pytest.mark.spec("O7")
-def test_show_lists_the_members_of_a_version(database: None, run_django: RunDjango) -> None:
-    done = run_django("delivery_sets", "show", FIRST_RELEASE_VERSION, "--owner", "billing")
+def test_show_lists_the_members_of_a_version(database: None, run_command: RunCommand) -> None:
+    done = run_command("delivery_sets", "show", FIRST_RELEASE_VERSION, "--owner", "billing")
     assert done.returncode == 0
     assert done.stdout.count(" → ") == 14
     assert "run.created@2.0 → core_operations (operations_projector)" in done.stdout
@@ -158,7 +158,7 @@ def test_show_lists_the_members_of_a_version(database: None, run_django: RunDjan
     assert "'nothing' is not registered" in results["core"]["error"]
 
 
-def test_a_server_that_is_down_is_said_for_its_owner_only(database: None, run_django: RunDjango) -> None:
+def test_a_server_that_is_down_is_said_for_its_owner_only(database: None, run_django: RunCommand) -> None:
     done = run_django("delivery_sets", "show", env=elsewhere("metering"))
     assert done.returncode == 1
     assert "metering: the database refused or did not answer" in done.stdout

@@ -25,13 +25,13 @@ MakeProvider = Callable[..., Provider]
 def web_process(
     django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
 ) -> Iterator[Web]:
-    """One web server for all tests of this room."""
+    """One web server for all tests of this room: while a killed process is started again, the others answer."""
     steps, port = tmp_path_factory.mktemp("steps"), free_port()
     with django_db_blocker.unblock():
         connections.close_all()
     crew = Crew()
     command = (
-        *("-m", "granian", "--interface", "asginl", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
+        *("-m", "granian", "--interface", "asginl", "--host", "127.0.0.1", "--port", str(port), "--workers", "3"),
         *("--respawn-failed-workers", "--respawn-interval", "0.1", "--workers-kill-timeout", "2"),
         "tests.connectors.web:application",
     )

@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """A web server with one process that is started again when it was killed."""
+    """A web server whose processes are started again when they were killed."""
 
     port: int
     parent: Process
@@ -74,6 +74,10 @@ class Web:
     def kill_at(self, step: str) -> None:
         """The next process that reaches the step kills itself."""
         (self.steps / "kill").write_text(step)
+
+    def fail_at(self, step: str) -> None:
+        """The next thread that reaches the step meets a database error."""
+        (self.steps / "fail").write_text(step)
 
     def pause_at(self, step: str) -> None:
         """The next thread that reaches the step waits for `go_on`."""

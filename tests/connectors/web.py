@@ -1,14 +1,18 @@
 """The web application of `config.asgi`, in which a test decides what happens at a named step.
 
-`WEB_STEPS` is a directory. A file `kill` in it names a step: the process that reaches it removes the file and kills
-itself with -9. A file `pause` names a step: the thread that reaches it removes the file, leaves a file `reached`, and
-goes on once there is a file `go`.
+`WEB_STEPS` is a directory. A file in it names a step, and whoever reaches that step first removes the file and
+
+- `kill`: kills its process with -9;
+- `fail`: meets a database error;
+- `pause`: leaves a file `reached`, and goes on once there is a file `go`.
 """
 
 import os
 import signal
 import time
 from pathlib import Path
+
+from django.db import OperationalError
 
 from config.asgi import application
 from outbox import steps
@@ -33,6 +37,8 @@ def at_step(step: str) -> None:
     """What the test asked for."""
     if _takes("kill", step):
         os.kill(os.getpid(), signal.SIGKILL)
+    if _takes("fail", step):
+        raise OperationalError(f"lost at {step}")
     if _takes("pause", step):
         (PLACE / "reached").touch()
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -15,6 +15,7 @@ from attachments.files.journal import JOURNAL, Intent
 from attachments.files.models import IntentEndedBy, IntentState
 from attachments.files.place import place_of_files
 from billing.commercial import hooks
+from outbox.steps import reach
 
 log = structlog.get_logger("attachments.files")
 
@@ -47,6 +48,7 @@ def finish(intent_id: UUID, state: IntentState, *, by: IntentEndedBy) -> None:
             else:
                 tree.undo(intent, place)
             journal.end(cursor, intent, state, by=by)
+        reach("files.ended")
     except (OSError, FilesError) as error:
         metrics.not_ended(state.value)
         log.error(

@@ -14,7 +14,8 @@ from attachments.files.path import StoredPath
 from attachments.files.receive import receive
 from attachments.files.stage import StagedFiles
 from billing.commercial import hooks
-from billing.commercial.hooks import BusinessTransaction, Operation
+from billing.commercial.hooks import Operation
+from outbox.steps import reach
 from tests.commercial.make import AT
 
 ALIAS = "attachments"
@@ -35,8 +36,8 @@ def path_of(name: str, *, item: str = "item", claim: str = "claim", tenant: str 
 
 
 def write(
-    name: str, body: bytes, *, item: str = "item", claim: str = "claim", tenant_id: str = "", request: str | None = None,
-    then: Callable[[], None] | None = None,
+    name: str, body: bytes, *, item: str = "item", claim: str = "claim", tenant_id: str = "",
+    request: str | None = None, then: Callable[[], None] | None = None,
 ) -> None:  # fmt: skip
     """Upload or replace one paper, in a transaction of its own or in the one that is open."""
     path = path_of(name, item=item, claim=claim)
@@ -47,6 +48,7 @@ def write(
         with connections[ALIAS].cursor() as cursor:
             cursor.execute(UPSERT, [path.text, incoming.size, incoming.sha256])
             cursor.execute("INSERT INTO test_writes (size) VALUES (%s)", [incoming.size])
+        reach("papers.row")
         if then is not None:
             then()
 
@@ -69,14 +71,10 @@ def remove(path: StoredPath, *, then: Callable[[], None] | None = None) -> bool:
         removed = StagedFiles(work).remove(path)
         with connections[ALIAS].cursor() as cursor:
             cursor.execute("DELETE FROM test_papers WHERE starts_with(path || '/', %s || '/')", [path.text])
+        reach("papers.row")
         if then is not None:
             then()
     return removed
-
-
-def scope() -> "hooks.business_transaction":  # type: ignore[valid-type]  # a generator-based context manager
-    """A business transaction of the papers."""
-    return hooks.business_transaction(using=ALIAS)
 
 
 def fail() -> None:
@@ -96,9 +94,15 @@ def tree(root: Path) -> dict[str, bytes]:
     return found
 
 
-def stored(**papers: bytes) -> dict[str, bytes]:
-    """What `tree` finds if exactly these papers are there."""
-    return {path_of(name).text: body for name, body in papers.items()}
+def of_claim(claim: str, root: Path) -> dict[str, bytes]:
+    """What `tree` finds below one claim."""
+    folder = path_of("", claim=claim).folder
+    return {path: body for path, body in tree(root).items() if path.startswith(folder)}
+
+
+def stored(claim: str = "claim", /, **papers: bytes) -> dict[str, bytes]:
+    """What is found if exactly these papers are there."""
+    return {path_of(name, claim=claim).text: body for name, body in papers.items()}
 
 
 def rows() -> dict[str, tuple[int, str]]:
@@ -119,6 +123,3 @@ def intents() -> list[tuple[str, str, str | None]]:
     with connections["attachments.read"].cursor() as cursor:
         cursor.execute("SELECT action, state, ended_by FROM staged_file_intents ORDER BY sequence")
         return list(cursor.fetchall())
-
-
-__all__ = ["BusinessTransaction"]

@@ -91,10 +91,10 @@ def expected_table_grants(owner: Owner) -> Grants:
         grants.add((owner.role_name(Role.READ), "django_migrations", "SELECT"))
         grants.add((owner.role_name(Role.READ), table, "SELECT"))
         grants |= {(owner.role_name(Role.OWNER), table, privilege) for privilege in _owner_privileges(model)}
-        if owner.produces:
-            may = {"SELECT": "dispatch_may_select", "INSERT": "dispatch_may_insert"}
+        for role in {Role.DISPATCH, Role.JOURNAL} & set(owner.roles):
+            may = {"SELECT": f"{role}_may_select", "INSERT": f"{role}_may_insert"}
             grants |= {
-                (owner.role_name(Role.DISPATCH), table, privilege)
+                (owner.role_name(role), table, privilege)
                 for privilege, attribute in may.items()
                 if getattr(model, attribute, False)
             }
@@ -121,9 +121,9 @@ def expected_column_grants(owner: Owner) -> Grants:
     grants: Grants = set()
     for model in models_of(owner):
         table = model._meta.db_table
-        for role, attribute in ((Role.OWNER, "owner_may_update"), (Role.DISPATCH, "dispatch_may_update")):
+        for role in (Role.OWNER, Role.DISPATCH, Role.JOURNAL):
             if role in owner.roles:
-                columns = getattr(model, attribute, ())
+                columns = getattr(model, f"{role}_may_update", ())
                 grants |= {(owner.role_name(role), f"{table}.{column}", "UPDATE") for column in columns}
     if owner.has_sessions:
         grants.add((owner.role_name(Role.SESSION), "auth_user.last_login", "UPDATE"))

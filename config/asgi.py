@@ -15,7 +15,6 @@ os.environ.setdefault("DATABASE_POOL", "4")
 
 _django = get_asgi_application()
 
-from attachments.connectors.bound import BoundedBodies  # noqa: E402  # apps have to be ready first
-from attachments.http.bound import BoundedUploads  # noqa: E402  # likewise
+from attachments.http.bound import BoundedBodies  # noqa: E402  # apps have to be ready first
 
-application = BoundedBodies(BoundedUploads(_django))
+application = BoundedBodies(_django)

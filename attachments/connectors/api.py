@@ -1,33 +1,30 @@
 """`POST /api/v1/connectors/<id>/events`: one event of a financial connector, by the Standard Webhooks conventions.
 
 The answer to an event is 200 with our id of it, the same bytes whenever it is delivered again. Whoever shows no good
-signature gets one 401, whatever was wrong. The web process writes here through the owner roles of two databases; it
-makes these connections for the one call and gives them up at its end.
+signature gets one 401, whatever was wrong.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import structlog
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.utils import timezone
 from ninja import Router
 
 from attachments.connectors import metrics
 from attachments.connectors.authenticate import AuthenticationFailed, authenticate
-from attachments.connectors.bound import largest_body
 from attachments.connectors.contracts import AcceptedConnectorEvent
 from attachments.connectors.errors import PayloadConflict, SealBroken
 from attachments.connectors.ingest import Outcome, ingest
 from attachments.connectors.metrics import Answered
 from attachments.http.problems import Kind, ProblemDetails, Refused
 from billing.commercial import hooks
-from config.owners import owner_named
 from outbox.contracts.contract import timestamp
 
-USED = tuple(owner_named(name).alias for name in ("attachments", "billing"))
 NOT_LET_IN = "The request is not signed with an accepted secret of this connector, or not now."
 NO_QUOTA = "The tenant's plan accepts no more events in this period. Nothing was stored; send it again later."
 NOT_NOW = "The event cannot be judged now. Nothing is known to have changed; send the same event again."
@@ -78,20 +75,18 @@ def _refusals_as_problems(connector_id: str) -> Iterator[None]:
         metrics.answered(Answered.UNAVAILABLE)
         log.error("connector_unavailable", connector_id=connector_id, error_class=type(error).__name__)
         raise Refused(Kind.UNAVAILABLE, NOT_NOW) from error
-    finally:
-        for alias in USED:
-            connections[alias].close()
 
 
 def _body(request: HttpRequest) -> bytes:
-    """The body as it came. Raises `Refused` (413, or 400 where it never came to its end)."""
+    """The body as it came. Raises `Refused`: 413 beyond the bound, 400 if it never came to its end."""
+    largest = settings.CONNECTOR_MAX_BODY_BYTES
     try:
         body = request.body
     except RequestDataTooBig:
         body = None
     except UnreadablePostError:
         raise Refused(Kind.INVALID_REQUEST, "The body never came to its end.") from None
-    if body is None or len(body) > largest_body():
+    if body is None or len(body) > largest:
         metrics.answered(Answered.TOO_LARGE)
-        raise Refused(Kind.TOO_LARGE, f"An event may have {largest_body()} bytes.")
+        raise Refused(Kind.TOO_LARGE, f"An event may have {largest} bytes.")
     return body

@@ -77,7 +77,7 @@ def ingest(delivery: Delivery, *, at: datetime) -> Ingested:
         reach("connectors.turn")
         known = _known(delivery)
         if known is None:
-            work.reserve(operation_of(delivery, body_sha256=body_sha256), quantity=1, at=at)
+            work.reserve(_operation_of(delivery, body_sha256), quantity=1, at=at)
             stored = _store(delivery, body_sha256)
             reach("connectors.stored")
         elif known.body_sha256 != body_sha256:
@@ -87,18 +87,6 @@ def ingest(delivery: Delivery, *, at: datetime) -> Ingested:
     if known.body_sha256 != body_sha256:
         raise PayloadConflict(PayloadConflict.__doc__)
     return Ingested(Outcome.REPLAYED, known.event_id, known.accepted_at)
-
-
-def operation_of(delivery: Delivery, *, body_sha256: str) -> hooks.Operation:
-    """The operation that this event is, for whoever delivers it again."""
-    return operation(
-        tenant_kind=delivery.tenant_kind,
-        tenant_id=delivery.tenant_id,
-        provider_code=delivery.provider_code,
-        configuration_digest=delivery.configuration_digest,
-        webhook_id=delivery.signed.webhook_id,
-        body_sha256=body_sha256,
-    )
 
 
 def operation(
@@ -125,6 +113,17 @@ def operation(
 def request_fingerprint(*, webhook_id: str, body_sha256: str) -> str:
     """What was delivered, whenever and with whatever signature: 64 hex digits."""
     return hashlib.sha256(json.dumps([webhook_id, body_sha256], separators=(",", ":")).encode()).hexdigest()
+
+
+def _operation_of(delivery: Delivery, body_sha256: str) -> hooks.Operation:
+    return operation(
+        tenant_kind=delivery.tenant_kind,
+        tenant_id=delivery.tenant_id,
+        provider_code=delivery.provider_code,
+        configuration_digest=delivery.configuration_digest,
+        webhook_id=delivery.signed.webhook_id,
+        body_sha256=body_sha256,
+    )
 
 
 def _known(delivery: Delivery) -> _Known | None:

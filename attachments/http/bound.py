@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpResponse
 
+from attachments.connectors import metrics as connectors
 from attachments.http.known import is_known
 from attachments.http.problems import Kind, problem
 from attachments.http.refusals import NO_CREDENTIAL
@@ -23,16 +24,17 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
-OURS = re.compile(r"/api/v1/(claims|me)(/|$)")
+OURS = re.compile(r"/api/v1/(claims|connectors|me)(/|$)")
+EVENTS = re.compile(r"/api/v1/connectors/[^/]+/events")
 UPLOADS = re.compile(r"/api/v1/claims/[^/]+/items/[^/]+/attachments(/[^/]+)?")
 LARGEST_REQUEST_BYTES = 64 * 1024
-"""Of every body that is no upload; and an upload of this size is read before it is known who sends it."""
+"""Of every body that is neither upload nor event; and an upload of this size is read before its sender is known."""
 FORM_BYTES = 16 * 1024
 """What the multipart form around one file may take."""
 NO_ROOM = "There is no room to receive the body now. Nothing was touched; repeat the same request."
 
 
-class BoundedUploads:
+class BoundedBodies:
     """An ASGI application around another one."""
 
     def __init__(self, application: Application) -> None:
@@ -43,11 +45,11 @@ class BoundedUploads:
             await self._application(scope, receive, send)
             return
         is_upload = scope["method"] in {"POST", "PUT"} and UPLOADS.fullmatch(scope["path"])
-        largest = settings.ATTACHMENTS_LARGEST_BYTES + FORM_BYTES if is_upload else LARGEST_REQUEST_BYTES
+        largest = _largest(scope["path"], is_upload=bool(is_upload))
         headers = dict(scope["headers"])
         announced = _length(headers)
         if announced is not None and announced > largest:
-            await _answer(send, _too_large(largest))
+            await _answer(send, _too_large(scope["path"], largest))
             return
         if is_upload and (announced is None or announced > LARGEST_REQUEST_BYTES):
             refusal = await sync_to_async(_refusal_of, thread_sensitive=False)(headers)
@@ -66,7 +68,7 @@ class BoundedUploads:
             await _answer(send, problem(Kind.UNAVAILABLE, NO_ROOM))
             return
         if counted.is_too_large and not sent.has_begun:
-            await _answer(send, _too_large(largest))
+            await _answer(send, _too_large(scope["path"], largest))
 
 
 class _Counted:
@@ -111,7 +113,16 @@ def _refusal_of(headers: dict[bytes, bytes]) -> HttpResponse | None:
     return None if known else problem(Kind.NOT_AUTHENTICATED, NO_CREDENTIAL)
 
 
-def _too_large(largest: int) -> HttpResponse:
+def _largest(path: str, *, is_upload: bool) -> int:
+    """Bytes that a body may have at this address."""
+    if is_upload:
+        return int(settings.ATTACHMENTS_LARGEST_BYTES) + FORM_BYTES
+    return int(settings.CONNECTOR_MAX_BODY_BYTES) if EVENTS.fullmatch(path) else LARGEST_REQUEST_BYTES
+
+
+def _too_large(path: str, largest: int) -> HttpResponse:
+    if EVENTS.fullmatch(path):
+        connectors.answered(connectors.Answered.TOO_LARGE)
     return problem(Kind.TOO_LARGE, f"A body may have {largest} bytes here.")
 
 

@@ -82,7 +82,7 @@ def connectors(*arguments: str) -> str:
 
 def said_connector(text: str) -> str:
     """The connector's id in what the command wrote."""
-    return re.findall(r"connector ([0-9a-f-]{36}) created", text)[0]
+    return str(re.findall(r"connector ([0-9a-f-]{36}) created", text)[0])
 
 
 def said_secret(text: str) -> str:
@@ -93,4 +93,4 @@ def said_secret(text: str) -> str:
 
 def said_secret_id(text: str) -> str:
     """The secret's id in what the command wrote."""
-    return re.findall(r"secret\s+([0-9a-f-]{36}) is current", text)[0]
+    return str(re.findall(r"secret\s+([0-9a-f-]{36}) is current", text)[0])

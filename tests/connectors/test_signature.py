@@ -147,4 +147,5 @@ def test_a_secret_has_the_form_of_the_specification_and_never_shows_itself() -> 
 
 
 def test_a_command_prints_a_secret_that_the_library_takes(provider: Provider) -> None:
-    assert Webhook(said_secret(connectors("rotate", provider.connector_id)))
+    secret = said_secret(connectors("rotate", provider.connector_id))
+    assert Webhook(secret).sign("msg", datetime.now(UTC), "").startswith("v1,")

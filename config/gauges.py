@@ -51,6 +51,7 @@ SECTIONS: tuple[Place, ...] = (
     Place("projector", "operations.projector.metrics", lambda owner: "projector" in owner.apps),
     Place("holds", "billing.finalization.metrics", lambda owner: "finalization" in owner.apps),
     Place("quota", "billing.commercial.gauges", lambda owner: "commercial" in owner.apps),
+    Place("files", "attachments.files.gauges", lambda owner: "files" in owner.apps),
     Place("telemetry", "metering.otlp.gauges", lambda owner: "otlp" in owner.apps),
     Place("consumption", "metering.consumption.metrics", lambda owner: "consumption" in owner.apps),
     Place("server", "config.server_gauges", lambda _: True),

@@ -26,6 +26,7 @@ COUNTING = (
     "outbox.metrics",
     "metering.otlp.metrics",
     "billing.commercial.metrics",
+    "attachments.files.metrics",
     "attachments.connectors.metrics",
 )
 """Modules whose processes count. Only those processes import them: an imported counter is shown, even at zero."""

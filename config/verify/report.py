@@ -13,6 +13,7 @@ from config.verify import (
     projection,
     quota,
     receipts,
+    stored_files,
     telemetry,
     tokens,
 )
@@ -30,6 +31,7 @@ CHECKS: tuple[Check, ...] = (
     *telemetry.CHECKS,
     *charges.CHECKS,
     *quota.CHECKS,
+    *stored_files.CHECKS,
 )
 """Every invariant that can be proven from the databases, in the order of the report."""
 

@@ -315,6 +315,24 @@ BROKEN: list[tuple[str, str, str, str]] = [
         "DELETE FROM admin_audit_entries WHERE action = 'token_superseded'",
     ),
     *quota_breakage.BROKEN,
+    (
+        "stored_file",
+        "a stored file of another length",
+        "attachments",
+        "UPDATE staged_file_intents SET size_bytes = size_bytes + 1 WHERE state = 'kept' AND action = 'place'",
+    ),
+    (
+        "stored_file",
+        "a stored file that is gone",
+        "attachments",
+        "DELETE FROM staged_file_intents WHERE state = 'kept' AND action = 'remove'",
+    ),
+    (
+        "stored_stray",
+        "a file that nobody stored",
+        "attachments",
+        "DELETE FROM staged_file_intents WHERE state = 'kept' AND action = 'place'",
+    ),
 ]
 
 BEHIND_A_CONSTRAINT: list[tuple[str, str, str, str, str, str]] = [

@@ -1,11 +1,16 @@
 """A small world in which everything that may legally happen has happened."""
 
+import io
 import uuid
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from django.db import connections, transaction
 
+from attachments.files.path import StoredPath
+from attachments.files.receive import receive
+from attachments.files.stage import StagedFiles
 from billing.commercial import hooks
 from billing.commercial.sweep import sweep
 from billing.finalization.sweep import sweep_admissions
@@ -27,6 +32,7 @@ from tests.billing.books import funded_account, standard_prices
 from tests.commercial import make as commercial
 from tests.commercial.test_cost import COST, import_costs
 from tests.consumption import make as consumption
+from tests.files import papers
 from tests.outbox.make import admission, run_created, wallet_reserved
 from tests.upstream.requests import AT, request
 from tests.verify.tamper import tamper
@@ -67,6 +73,7 @@ def build() -> None:
     append(*admission("pending"))
     tokens()
     quota()
+    files()
     telemetry()
 
 
@@ -110,6 +117,25 @@ def quota() -> None:
     sweep(business=using, held_for=timedelta(0))
     hooks.release(hooks.reserve(commercial.operation(contract, "again"), quantity=1, using=using, at=at))
     hooks.reserve(commercial.operation(contract, "again"), quantity=1, using=using, at=at)
+
+
+def files() -> None:
+    """A stored file that was replaced and whose removal rolled back, and one that was removed."""
+    path = papers.path_of("kept")
+    for body in (b"old", b"new"):
+        place(path, body)
+    place(papers.path_of("removed"), b"gone")
+    with hooks.business_transaction(using=papers.ALIAS) as work:
+        StagedFiles(work).remove(papers.path_of("removed"))
+    with suppress(papers.Interrupted), hooks.business_transaction(using=papers.ALIAS) as work:
+        StagedFiles(work).remove(path)
+        raise papers.Interrupted
+
+
+def place(path: StoredPath, body: bytes) -> None:
+    """Store one file."""
+    with receive(io.BytesIO(body)) as incoming, hooks.business_transaction(using=papers.ALIAS) as work:
+        StagedFiles(work).place(path, incoming)
 
 
 def hold(account: str) -> None:

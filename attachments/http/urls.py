@@ -23,7 +23,7 @@ def _with_problems(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         answered = view(request, *args, **kwargs)
         if isinstance(answered, HttpResponseNotAllowed):
-            allowed = answered.headers["Allow"]
+            allowed = ", ".join(sorted(answered.headers["Allow"].split(", ")))
             return problem(Kind.METHOD_NOT_ALLOWED, f"Here is answered: {allowed}.", headers={"Allow": allowed})
         return answered
 

@@ -34,6 +34,11 @@ class Web:
     steps: Path
     root: Path
 
+    def address(self) -> tuple[str, int]:
+        """For a socket."""
+        host, _, port = self.base.removeprefix("http://").partition(":")
+        return host, int(port)
+
     def is_live(self) -> bool:
         """Whether it answers."""
         try:

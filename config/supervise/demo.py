@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from config.replay.resource_lines import resource_lines
 from config.supervise.prepare import Steps
 from config.supervise.refused import Refused
 
@@ -49,8 +50,9 @@ class Demo:
         since = ["--since", began.isoformat()]
         drained = said("await_drained", steps.show("await_drained", "--progress", *since, look=look))
         telemetry = said("replay_telemetry", steps.show("replay_telemetry", "--progress", "--json", *chosen, look=look))
+        scene = said("resource_scene", steps.show("resource_scene", "--url", url, "--json", look=look))
         verified = said("verify", steps.show("verify", "--json", look=look, may_fail=True))
-        figures = figures_of(replayed, drained, telemetry, verified)
+        figures = figures_of(replayed, drained, telemetry, scene, verified)
         sys.stdout.write(summary(figures, verified, browser=f"{url}/admin/   login {login}"))
         sys.stdout.write(f"DEMO {json.dumps({**figures, 'url': url})}\n")
         sys.stdout.flush()
@@ -69,13 +71,18 @@ def said(command: str, output: str) -> dict[str, Any]:
 
 
 def figures_of(
-    replayed: dict[str, Any], drained: dict[str, Any], telemetry: dict[str, Any], verified: dict[str, Any]
+    replayed: dict[str, Any],
+    drained: dict[str, Any],
+    telemetry: dict[str, Any],
+    scene: dict[str, Any],
+    verified: dict[str, Any],
 ) -> dict[str, Any]:
     """What the summary says, for scripts: totals of all databases, and the pace of this replay."""
     totals: dict[str, int] = verified["totals"]
     unfinished = totals["quarantined"] + totals["pending"] + totals["leased"] - totals["awaiting_consumer"]
+    went_wrong = bool(replayed["notAdmitted"] or telemetry["rejected"] or scene["surprises"])
     return {
-        "ok": bool(verified["ok"]) and unfinished == 0 and not replayed["notAdmitted"] and not telemetry["rejected"],
+        "ok": bool(verified["ok"]) and unfinished == 0 and not went_wrong,
         "verified": bool(verified["ok"]),
         "trace": replayed["trace"],
         "rows": replayed["rows"],
@@ -88,6 +95,7 @@ def figures_of(
         "delivered": drained["delivered"],
         "deliveriesPerSecond": drained["perSecond"],
         "telemetry": telemetry,
+        "resources": scene,
         "examples": replayed["examples"],
     }
 
@@ -111,6 +119,7 @@ def summary(figures: dict[str, Any], verified: dict[str, Any], *, browser: str) 
         f"{figures['quarantined']:,} quarantined, {figures['awaitingConsumer']:,} awaiting a consumer",
         f"pace        {figures['delivered']:,} delivered now at {figures['deliveriesPerSecond']:,}/s",
         *telemetry_lines(figures["telemetry"]),
+        *resource_lines(figures["resources"]),
         f"proof       {verdict}",
         *(f"look at     {example['operationId']}   {example['runId']}" for example in figures["examples"]),
         f"browser     {browser}",

@@ -210,7 +210,7 @@ def test_the_command_imports_subscribes_shows_ends_and_sweeps(run_command: RunCo
     again = run_command("commercial", "import-plans", str(DEMO / "plans.json"))
     assert "nothing changed" in again.stdout
     opened = run_command("commercial", "subscribe", str(DEMO / "subscriptions.json"))
-    assert opened.stdout.strip() == "opened 2 of 2 subscriptions", opened.stderr
+    assert opened.stdout.strip() == "opened 3 of 3 subscriptions", opened.stderr
     subscribed = json.loads((DEMO / "subscriptions.json").read_text())[0]
     wanted = hooks.Operation(
         tenant_kind=subscribed["tenantKind"], tenant_id=subscribed["tenantId"], tool="storage",

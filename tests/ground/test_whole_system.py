@@ -167,6 +167,16 @@ def test_the_demo_delivers_and_proves_a_trace(directory: Path, tmp_path: Path) -
     telemetry, consumed = figures["telemetry"], figures["telemetry"]["consumption"]
     assert (telemetry["sent"], telemetry["stored"], telemetry["duplicates"], telemetry["conflicts"]) == (29, 29, 0, 0)
     assert (telemetry["rejected"], telemetry["dropped"]) == (0, {})
+    resources = figures["resources"]
+    assert resources["connector"] == {
+        "new": [200, 200, 200], "again": [200], "conflicting": [409], "forged": [401], "tooMany": [429],
+    }  # fmt: skip
+    assert resources["attachments"] == {
+        "uploaded": [201], "again": [200], "replaced": [200], "tooLarge": [429],
+        "stoodAfterRefusal": True, "stoodAfterRollback": True,
+    }  # fmt: skip
+    assert resources["quota"]["uploads"] == {"used": 44_000, "held": 0, "free": 21_536, "limit": 65_536}
+    assert resources["surprises"] == []
     assert int(consumed["inputTokens"]) == sum(second * 100 for second in range(30) if second != 7)
     assert int(consumed["outputTokens"]) == sum(second for second in range(30) if second != 7)
     assert (consumed["posted"], consumed["orphanLines"]) == (consumed["charges"], 0)

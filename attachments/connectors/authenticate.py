@@ -102,7 +102,7 @@ def authenticate(*, connector_id: str, headers: Mapping[str, str], body: bytes, 
             if signed.is_signed_with(_open(row)) and good is None:
                 good = row
         except SealBroken as error:
-            log.error("connector_secret_not_opened", connector_id=connector_id, secret_id=str(row.secret_id))
+            log.error("connector_secret_not_opened", connector_id=connector_id, sealed_as=str(row.secret_id))
             broken = error
     if good is None or good.secret_id is None:
         raise broken or AuthenticationFailed(Reason.WRONG_SIGNATURE)

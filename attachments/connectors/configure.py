@@ -63,5 +63,5 @@ def create_connector(
         if isinstance(error, ValueError):
             raise InvalidConnector(InvalidConnector.__doc__) from error
         translate(error, unfit=InvalidConnector)
-    log.info("connector_created", connector_id=str(connector_id), secret_id=str(issued.secret_id))
+    log.info("connector_created", connector_id=str(connector_id), issued=str(issued.secret_id))
     return Created(connector_id, issued)

@@ -58,7 +58,7 @@ def rotate(*, connector_id: UUID, actor: str, secret: Secret | None = None) -> R
             issued = issue(connector_id=connector_id, secret=secret or Secret.fresh(), actor=actor)
     except DatabaseError as error:
         translate(error)
-    log.info("connector_secret_rotated", connector_id=str(connector_id), secret_id=str(issued.secret_id))
+    log.info("connector_secret_rotated", connector_id=str(connector_id), issued=str(issued.secret_id))
     return Rotated(issued, until)
 
 
@@ -91,7 +91,7 @@ def revoke(*, connector_id: UUID, actor: str, secret_id: UUID | None = None) -> 
         _of(connector_id).filter(secret_id__in=living).update(state=SecretState.REVOKED, revoked_at=Now())
         record(kind=ActKind.SECRET_REVOKED, actor=actor, connector_id=connector_id, secrets=living)
     for one in living:
-        log.info("connector_secret_revoked", connector_id=str(connector_id), secret_id=str(one))
+        log.info("connector_secret_revoked", connector_id=str(connector_id), revoked=str(one))
     return len(living)
 
 

@@ -8,6 +8,7 @@ from config.verify import (
     admission,
     attempts,
     charges,
+    connectors,
     deliveries,
     ledger,
     projection,
@@ -31,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     *telemetry.CHECKS,
     *charges.CHECKS,
     *quota.CHECKS,
+    *connectors.CHECKS,
     *stored_files.CHECKS,
 )
 """Every invariant that can be proven from the databases, in the order of the report."""

@@ -24,8 +24,9 @@ BROKEN: list[tuple[str, str, str, str]] = [
         "a period that overlaps another",
         "billing",
         "INSERT INTO commercial_entitlement_periods (period_id, subscription_id, tenant_id, entitlement_id, starts_at,"
-        " ends_at, hard_limit) OVERRIDING SYSTEM VALUE SELECT 9999, subscription_id, tenant_id, entitlement_id,"
-        " ends_at - interval '1 day', ends_at + interval '1 day', hard_limit FROM commercial_entitlement_periods",
+        " ends_at, hard_limit) OVERRIDING SYSTEM VALUE SELECT 9999 + period_id, subscription_id, tenant_id,"
+        " entitlement_id, ends_at - interval '1 day', ends_at + interval '1 day', hard_limit"
+        " FROM commercial_entitlement_periods",
     ),
     (
         "quota_counter",

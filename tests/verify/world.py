@@ -1,5 +1,6 @@
 """A small world in which everything that may legally happen has happened."""
 
+import hashlib
 import io
 import uuid
 from contextlib import suppress
@@ -8,6 +9,8 @@ from typing import Any
 
 from django.db import connections, transaction
 
+from attachments.connectors.rotate import revoke as revoke_secret
+from attachments.connectors.rotate import rotate as rotate_secret
 from attachments.files.path import StoredPath
 from attachments.files.receive import receive
 from attachments.files.stage import StagedFiles
@@ -31,6 +34,7 @@ from outbox.transport import ask
 from tests.billing.books import funded_account, standard_prices
 from tests.commercial import make as commercial
 from tests.commercial.test_cost import COST, import_costs
+from tests.connectors import make as connector
 from tests.consumption import make as consumption
 from tests.files import papers
 from tests.outbox.make import admission, run_created, wallet_reserved
@@ -73,6 +77,7 @@ def build() -> None:
     append(*admission("pending"))
     tokens()
     quota()
+    connectors()
     files()
     telemetry()
 
@@ -136,6 +141,27 @@ def place(path: StoredPath, body: bytes) -> None:
     """Store one file."""
     with receive(io.BytesIO(body)) as incoming, hooks.business_transaction(using=papers.ALIAS) as work:
         StagedFiles(work).place(path, incoming)
+
+
+def connectors() -> None:
+    """A connector whose secrets are revoked, superseded and current; an event that was replayed and contradicted,
+    another one, one whose quota was given back, and one that nobody counts.
+    """
+    contract = commercial.subscribe(cost=COST, tool="connector", dimension="financial.ingest", period="year")
+    made = connector.connector(tenant=contract.tenant_id)
+    connector.deliver(made.connector_id, made.issued.secret, "msg_again")
+    revoke_secret(connector_id=made.connector_id, secret_id=made.issued.secret_id, actor=connector.ACTOR)
+    _, secret = (rotate_secret(connector_id=made.connector_id, actor=connector.ACTOR).issued.secret for _ in range(2))
+    for body in (connector.BODY, b"another payload"):
+        connector.deliver(made.connector_id, secret, "msg_again", body)
+    connector.deliver(made.connector_id, secret, "msg_once")
+    given_back = connector.operation_of(
+        made.connector_id, webhook_id="msg_given_back", body_sha256=hashlib.sha256(connector.BODY).hexdigest()
+    )
+    using = commercial.BUSINESS
+    hooks.release(hooks.reserve(given_back, quantity=1, using=using, at=commercial.AT))
+    free = connector.connector(tenant="org:without-contract", name="free")
+    connector.deliver(free.connector_id, free.issued.secret, "msg_free")
 
 
 def hold(account: str) -> None:

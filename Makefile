@@ -13,6 +13,7 @@ TRACE ?=
 LIMIT ?=
 EXIT ?=
 MINUTES ?= 10
+KILLS ?= 200
 WORKERS ?= 2
 ARGS ?=
 
@@ -85,8 +86,8 @@ bench-otlp: $(TOOLS) ## Send telemetry to a receiver over HTTP, beside the same 
 bench-commercial: $(TOOLS) ## Quota beside bare statements, at 1, 8 and 32 threads
 	@exec $(PY) -m tests.bench commercial $(ARGS)
 
-soak: $(TOOLS) ## Kill processes at random under load, then verify (MINUTES=10)
-	@SOAK_MINUTES=$(MINUTES) exec $(PY) -m pytest -m soak $(ARGS)
+soak: $(TOOLS) ## Kill processes at random under load, then verify (MINUTES=10 KILLS=200)
+	@SOAK_MINUTES=$(MINUTES) FILES_KILLS=$(KILLS) exec $(PY) -m pytest -m soak $(ARGS)
 
 requirements: $(TOOLS) ## Pin requirements*.in again, with hashes
 	$(COMPILE) requirements.in --output-file requirements.txt

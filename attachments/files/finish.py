@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from attachments.files import journal, metrics, tree
-from attachments.files.errors import FilesError, NotRestored, Overtaken
+from attachments.files.errors import FilesError, NotRestored, Overtaken, PathInFlight
 from attachments.files.journal import JOURNAL, Intent
 from attachments.files.models import IntentEndedBy, IntentState
 from attachments.files.place import place_of_files
@@ -28,16 +28,21 @@ class Found(StrEnum):
     UNDONE = "undone"
     """Its transaction did not commit; the tree is as it was."""
     LIVE = "live"
-    """Its transaction is still at work."""
+    """Its transaction is still at work, or a process is with its files."""
     FAILED = "failed"
     """It could not be ended; tried again later."""
 
 
-def finish(intent_id: UUID, state: IntentState, *, by: IntentEndedBy) -> None:
-    """End this intent, if it is still open. Raises `NotRestored`, or a database error of the journal."""
+def finish(
+    intent_id: UUID, state: IntentState, *, by: IntentEndedBy, patience: float = journal.PATIENCE_SECONDS
+) -> None:
+    """End this intent, if it is still open.
+
+    Raises `NotRestored`, `PathInFlight` if another process is at work with it, or a database error of the journal.
+    """
     place = place_of_files()
     try:
-        with journal.held(intent_id) as found:
+        with journal.held(intent_id, patience=patience) as found:
             if found is None:
                 return
             cursor, intent = found
@@ -49,6 +54,8 @@ def finish(intent_id: UUID, state: IntentState, *, by: IntentEndedBy) -> None:
                 tree.undo(intent, place)
             journal.end(cursor, intent, state, by=by)
         reach("files.ended")
+    except PathInFlight:
+        raise
     except (OSError, FilesError) as error:
         metrics.not_ended(state.value)
         log.error(
@@ -74,16 +81,18 @@ def finish_found(intents: list[Intent], *, by: IntentEndedBy, patience: float) -
         marker = intent.marker_id
         if marker not in decisions:
             decisions[marker] = hooks.decide(hooks.MarkerKey.of_work(marker), using=JOURNAL, patience=patience)
-        outcomes[intent.intent_id] = _finish_decided(intent, decisions[marker], by=by)
+        outcomes[intent.intent_id] = _finish_decided(intent, decisions[marker], by=by, patience=patience)
     return outcomes
 
 
-def _finish_decided(intent: Intent, decision: hooks.Decision, *, by: IntentEndedBy) -> Found:
+def _finish_decided(intent: Intent, decision: hooks.Decision, *, by: IntentEndedBy, patience: float) -> Found:
     if decision is hooks.Decision.LIVE:
         return Found.LIVE
     state = IntentState.KEPT if decision is hooks.Decision.COMMITTED else IntentState.UNDONE
     try:
-        finish(intent.intent_id, state, by=by)
+        finish(intent.intent_id, state, by=by, patience=patience)
+    except PathInFlight:
+        return Found.LIVE
     except NotRestored:
         return Found.FAILED
     return Found(state.value)

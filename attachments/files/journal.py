@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+import psycopg
 from django.db import transaction
 
+from attachments.files.errors import PathInFlight
 from attachments.files.models import Action, IntentEndedBy, IntentState
 from attachments.files.path import StoredPath
 from outbox.raw import Cursor, raw_cursor
 
 JOURNAL: Final = "attachments.journal"
 """Its alias: the database of the owner, a login of its own."""
+
+PATIENCE_SECONDS = 10.0
+"""How long a change waits for a sweep, or a sweep's like, that is ending the same intent."""
 
 COLUMNS = "intent_id, transaction_id, marker_id, action, path, replaces, sequence"
 LOCK_FOLDER = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -27,6 +32,7 @@ WRITE = """
 INSERT INTO staged_file_intents (intent_id, transaction_id, marker_id, action, path, replaces, size_bytes)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
+LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %s, true)"
 HOLD = f"SELECT {COLUMNS} FROM staged_file_intents WHERE intent_id = %s AND state = 'open' FOR UPDATE"
 OPEN_BELOW = f"""
 SELECT {COLUMNS} FROM staged_file_intents WHERE state = 'open' AND folder = %s ORDER BY sequence DESC
@@ -101,10 +107,17 @@ def write(
 
 
 @contextmanager
-def held(intent_id: UUID) -> Iterator[tuple[Cursor, Intent] | None]:
-    """Hold an open intent: nobody else touches the disk for it meanwhile. None if it is not open any more."""
+def held(intent_id: UUID, *, patience: float = PATIENCE_SECONDS) -> Iterator[tuple[Cursor, Intent] | None]:
+    """Hold an open intent: nobody else touches the disk for it meanwhile. None if it is not open any more.
+
+    Raises `PathInFlight` if another process holds it for longer than `patience` seconds.
+    """
     with transaction.atomic(using=JOURNAL, durable=True), raw_cursor(JOURNAL) as cursor:
-        cursor.execute(HOLD, (intent_id,))
+        cursor.execute(LOCK_TIMEOUT, (f"{patience * 1000:.0f}ms",))
+        try:
+            cursor.execute(HOLD, (intent_id,))
+        except psycopg.errors.LockNotAvailable as error:
+            raise PathInFlight(PathInFlight.__doc__) from error
         row = cursor.fetchone()
         yield (cursor, _intent(row)) if row else None
 

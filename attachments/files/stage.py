@@ -10,6 +10,7 @@ see it early. Each change is written into the journal first, through another con
 """
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +20,7 @@ from uuid_utils.compat import uuid7
 
 from attachments.files import journal, metrics, tree
 from attachments.files.errors import PathInFlight
-from attachments.files.finish import finish, finish_found
+from attachments.files.finish import Found, finish, finish_found
 from attachments.files.journal import Intent
 from attachments.files.models import Action, IntentEndedBy, IntentState
 from attachments.files.path import StoredPath
@@ -76,12 +77,10 @@ class StagedFiles:
         """Commit the intent, after what others left open about the path was ended."""
         self._work.marker()
         reach("files.marked")
-        intent_id = self._try_to_write(action, path, size=size)
-        if intent_id is None:
-            self._end_others(path)
-            intent_id = self._try_to_write(action, path, size=size)
-        if intent_id is None:
-            raise PathInFlight(PathInFlight.__doc__)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while (intent_id := self._try_to_write(action, path, size=size)) is None:
+            if not self._end_others(path, patience=until - time.monotonic()):
+                raise PathInFlight(PathInFlight.__doc__)
         reach("files.journaled")
         return intent_id
 
@@ -111,12 +110,23 @@ class StagedFiles:
             )
         return intent_id
 
-    def _end_others(self, path: StoredPath) -> None:
-        """End what other transactions left open below the same claim; wait only for those in the way."""
+    def _end_others(self, path: StoredPath, *, patience: float) -> bool:
+        """End what other transactions left open below the same claim; wait only for those in the way.
+
+        False if trying once more is in vain: the time is over, or what is in the way cannot be ended.
+        """
+        if patience <= NO_PATIENCE_SECONDS:
+            return False
+        in_vain = False
         for intent in journal.open_below(path.folder):
-            if intent.transaction_id != self._work.transaction_id:
-                wait = PATIENCE_SECONDS if intent.path.overlaps(path) else NO_PATIENCE_SECONDS
-                finish_found([intent], by=IntentEndedBy.SUCCESSOR, patience=wait)
+            overlaps = intent.path.overlaps(path)
+            if intent.transaction_id == self._work.transaction_id:
+                in_vain |= overlaps
+            else:
+                wait = patience if overlaps else NO_PATIENCE_SECONDS
+                found = finish_found([intent], by=IntentEndedBy.SUCCESSOR, patience=wait)
+                in_vain |= overlaps and found[intent.intent_id] is Found.FAILED
+        return not in_vain
 
     @contextmanager
     def _held(self, intent_id: UUID) -> Iterator[Intent]:

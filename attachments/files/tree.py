@@ -70,7 +70,8 @@ def undo(intent: Intent, place: Place) -> None:
     """The change is taken back: what stood there stands there again, and nothing else. Raises `TreeContradicts`."""
     target, backup = target_of(intent, place), backup_of(intent, place)
     if not intent.replaces:
-        target.unlink(missing_ok=True)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            target.unlink()
     elif os.path.lexists(backup):
         if backup.is_dir() and target.is_file():
             target.unlink()

@@ -1,0 +1,141 @@
+"""The filesystem refuses in the middle: a clear error, the old file intact, quota given back, or a backup kept (F7)."""
+
+import os
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.db import connections
+
+from attachments.files import stage
+from attachments.files.errors import FilesError, PathInFlight, StorageFailed, StorageFull
+from attachments.files.sweep import Swept, sweep
+from tests.commercial.make import subscribe, used_and_held
+from tests.files.killing import prove, sweep_all
+from tests.files.papers import Interrupted, agrees, intents, path_of, remove, stored, tree, write
+
+pytestmark = [pytest.mark.spec("C5"), pytest.mark.trap("F7")]
+ONE_MIB = 2**20
+
+
+def refused_in_a_process(call: Callable[[], object], error: type[FilesError], *, largest: int) -> None:
+    """`call` raises `error` in a process that may not write files above so many bytes."""
+    connections.close_all()
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+        try:
+            call()
+        except error:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def quota() -> str:
+    """A tenant with quota."""
+    return subscribe(basis="bytes", tool="storage", dimension="attachment.upload", limit=10 * ONE_MIB).tenant_id
+
+
+def test_no_room_while_receiving_leaves_the_old_file_and_no_rest(desk: Path) -> None:
+    tenant_id = quota()
+    write("a", b"old", tenant_id=tenant_id)
+    refused_in_a_process(lambda: write("a", bytes(2 * ONE_MIB), tenant_id=tenant_id), StorageFull, largest=ONE_MIB)
+    assert tree(desk) == stored(a=b"old")
+    assert used_and_held() == (3, 0)
+    prove(desk)
+
+
+def test_a_folder_that_cannot_be_made_ends_the_upload_and_gives_quota_back(desk: Path) -> None:
+    tenant_id = quota()
+    write("a", b"old", tenant_id=tenant_id)
+    obstacle = path_of("b", item="other").below(desk).parent
+    obstacle.write_text("a file where a folder must be")
+    with pytest.raises(StorageFailed, match=r"Not a directory|File exists"):
+        write("b", b"new", item="other", tenant_id=tenant_id)
+    obstacle.unlink()
+    assert tree(desk) == stored(a=b"old")
+    prove(desk)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root is refused nothing")
+def test_a_folder_that_may_not_be_written_ends_the_replacement(desk: Path) -> None:
+    write("a", b"old")
+    folder = path_of("a").below(desk).parent
+    folder.chmod(0o500)
+    try:
+        with pytest.raises(StorageFailed, match="Permission denied"):
+            write("a", b"new")
+    finally:
+        folder.chmod(0o700)
+    sweep_all()
+    assert tree(desk) == stored(a=b"old")
+
+
+def test_refused_between_the_two_renames_the_old_file_comes_back(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant_id = quota()
+    write("a", b"old", tenant_id=tenant_id)
+
+    def lose(step: str) -> None:
+        if step == "files.set_aside":
+            shutil.rmtree(desk / ".incoming")
+
+    monkeypatch.setattr("outbox.steps.hook", lose)
+    with pytest.raises(StorageFailed, match="No such file"):
+        write("a", b"new", tenant_id=tenant_id)
+    monkeypatch.undo()
+    (desk / ".incoming").mkdir()
+    assert tree(desk) == stored(a=b"old")
+    assert intents()[-1] == ("place", "undone", "compensation")
+    prove(desk)
+
+
+def test_what_cannot_be_put_back_keeps_its_backup_and_its_intent_until_it_can(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("a", b"old")
+    path = path_of("a").below(desk)
+
+    def obstruct() -> None:
+        path.unlink()
+        (path / "obstacle").mkdir(parents=True)
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        write("a", b"new", then=obstruct)
+    (backup,) = [body for name, body in tree(desk).items() if name.endswith(".old")]
+    assert backup == b"old"
+    assert intents()[-1] == ("place", "open", None)
+    with connections["attachments.read"].cursor() as cursor:
+        cursor.execute("SELECT failures, last_failure FROM staged_file_intents WHERE state = 'open'")
+        assert cursor.fetchall() == [(1, "IsADirectoryError")]
+    monkeypatch.setattr(stage, "PATIENCE_SECONDS", 0.05)
+    for attempt in (lambda: write("a", b"newest"), lambda: remove(path_of("a"))):
+        with pytest.raises(PathInFlight):
+            attempt()
+    write("b", b"beside")
+    assert sweep() == Swept(failed=1)
+    shutil.rmtree(path)
+    assert sweep() == Swept(undone=1)
+    assert tree(desk) == stored(a=b"old", b=b"beside")
+    assert agrees(desk)
+
+
+def test_a_tree_that_lost_both_is_told_and_nothing_is_made_up(desk: Path) -> None:
+    write("a", b"old")
+    folder = path_of("a").below(desk).parent
+
+    def lose() -> None:
+        shutil.rmtree(folder)
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        write("a", b"new", then=lose)
+    assert sweep() == Swept(failed=1)
+    folder.mkdir()
+    path_of("a").below(desk).write_bytes(b"old")
+    assert sweep() == Swept(undone=1)
+    assert tree(desk) == stored(a=b"old")

@@ -8,6 +8,7 @@ from config.verify import (
     admission,
     attempts,
     charges,
+    claims,
     connectors,
     deliveries,
     ledger,
@@ -33,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     *charges.CHECKS,
     *quota.CHECKS,
     *connectors.CHECKS,
+    *claims.CHECKS,
     *stored_files.CHECKS,
 )
 """Every invariant that can be proven from the databases, in the order of the report."""

@@ -1,6 +1,6 @@
 """Each way to break an invariant through SQL: (check, what, owner, statement); every guard is off while it runs."""
 
-from tests.verify import connector_breakage, quota_breakage
+from tests.verify import claims_breakage, connector_breakage, quota_breakage
 
 APPLIED = "(SELECT event_id FROM timeline_entries ORDER BY 1 LIMIT 1)"
 DONE = "(SELECT current_attempt_id FROM outbox_deliveries WHERE status = 'acknowledged' ORDER BY event_id LIMIT 1)"
@@ -316,6 +316,7 @@ BROKEN: list[tuple[str, str, str, str]] = [
     ),
     *quota_breakage.BROKEN,
     *connector_breakage.BROKEN,
+    *claims_breakage.BROKEN,
     (
         "stored_file",
         "a stored file of another length",

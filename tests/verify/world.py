@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connections, transaction
 
+from attachments.claims.delete import delete_attachment
 from attachments.connectors.rotate import revoke as revoke_secret
 from attachments.connectors.rotate import rotate as rotate_secret
 from attachments.files.path import StoredPath
@@ -32,6 +33,7 @@ from outbox.dispatch import Dispatcher
 from outbox.members import Members
 from outbox.transport import ask
 from tests.billing.books import funded_account, standard_prices
+from tests.claims import make as claim
 from tests.commercial import make as commercial
 from tests.commercial.test_cost import COST, import_costs
 from tests.connectors import make as connector
@@ -79,6 +81,7 @@ def build() -> None:
     quota()
     connectors()
     files()
+    claims()
     telemetry()
 
 
@@ -135,6 +138,17 @@ def files() -> None:
     with suppress(papers.Interrupted), hooks.business_transaction(using=papers.ALIAS) as work:
         StagedFiles(work).remove(path)
         raise papers.Interrupted
+
+
+def claims() -> None:
+    """Attachments that were uploaded, repeated, replaced and deleted, under a plan and without one."""
+    for who in (claim.user(), claim.user(limit=None)):
+        at = claim.item_of(who)
+        kept = claim.uploaded(who, at, b"old", request_id="one")
+        claim.uploaded(who, at, b"old", request_id="one")
+        claim.uploaded(who, at, b"newer", replaces=kept.attachment.attachment_id)
+        gone = claim.uploaded(who, at, b"deleted")
+        delete_attachment(who, *at, gone.attachment.attachment_id)
 
 
 def place(path: StoredPath, body: bytes) -> None:

@@ -39,7 +39,12 @@ class AttachmentUpload(models.Model):
             ),
             models.CheckConstraint(name="attachment_upload_tenant", condition=Q(tenant_id__regex=TENANT_ID)),
         ]
-        indexes = [models.Index(name="attachment_upload_of", fields=["tenant_kind", "tenant_id", "uploaded_at"])]
+        indexes = [
+            models.Index(
+                name="attachment_upload_of", fields=["tenant_kind", "tenant_id", "uploaded_at", "upload_sha256"]
+            ),
+            models.Index(name="attachment_upload_by_time", fields=["uploaded_at", "upload_sha256"]),
+        ]
         triggers = [
             *never_delete(name="attachment_upload", message="An upload that committed stays on record."),
             refuse_when(

@@ -29,6 +29,21 @@ NOT_LET_IN = "The request is not signed with an accepted secret of this connecto
 NO_QUOTA = "The tenant's plan accepts no more events in this period. Nothing was stored; send it again later."
 NOT_NOW = "The event cannot be judged now. Nothing is known to have changed; send the same event again."
 
+SIGNED_BODY = {
+    "parameters": [
+        {"name": f"webhook-{name}", "in": "header", "required": True, "schema": {"type": "string"}, "description": said}
+        for name, said in (
+            ("id", "What the provider calls the event, the same at every attempt; without a full stop."),
+            ("timestamp", "When this attempt was made, in whole seconds since 1970."),
+            (
+                "signature",
+                "`v1,` and the base64 of the HMAC-SHA256 of `id.timestamp.body`; several with spaces between.",
+            ),
+        )
+    ],
+    "requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+}
+
 router = Router(tags=["connectors"])
 log = structlog.get_logger("attachments.connectors")
 
@@ -40,7 +55,8 @@ log = structlog.get_logger("attachments.connectors")
         **dict.fromkeys((401, 409, 413, 429, 503), ProblemDetails),
     },
     summary="Deliver an event",
-    url_name="connector_events",
+    operation_id="deliverConnectorEvent",
+    openapi_extra=SIGNED_BODY,
 )
 def deliver(request: HttpRequest, connector_id: str) -> HttpResponse:
     """Deliver one event: the raw body, with the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`."""

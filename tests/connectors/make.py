@@ -15,6 +15,7 @@ from billing.commercial.hooks import Operation
 from tests.connectors.provider import BODY, sign
 
 ACTOR = "alice"
+__all__ = ["ACTOR", "BODY", "connector", "deliver", "operation_of"]
 
 
 def connector(*, tenant: str, name: str = "bank") -> Created:

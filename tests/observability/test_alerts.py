@@ -20,8 +20,10 @@ RULE_TESTS = sorted((ROOT / "deploy" / "prometheus" / "tests").glob("*.yml"))
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
 RUNBOOK = ROOT / "docs" / "runbook"
 SECTIONS = ("## What it means", "## What to look at", "## What to do", "## What not to do")
-OURS = re.compile(r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption|commercial|files)_[a-z_]+\b")
-PREFIXES = ("outbox_", "operations_", "billing_", "commercial_", "files_")
+OURS = re.compile(
+    r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption|commercial|files|connectors)_[a-z_]+\b"
+)
+PREFIXES = ("outbox_", "operations_", "billing_", "commercial_", "files_", "connectors_")
 ALERT = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 SUBJECTS = {
     "outbox_oldest_pending_seconds": "oldest pending age per destination, also when no worker runs",
@@ -43,13 +45,25 @@ SUBJECTS = {
     "files_failing_changes": "stored files that could not be put back",
     "files_oldest_open_seconds": "changes of stored files open for long",
     "files_swept_total": "findings of sweeps of stored files",
+    "connectors_auth_failed_total": "signatures of connectors that fail",
+    'connectors_requests_total{outcome="conflicting"}': "payloads that contradict an accepted event",
     "billing_oldest_unconfirmed_hold_seconds": "holds unconfirmed for long",
     "consumption_oldest_due_window_seconds": "windows not summed up for long",
     "consumption_oldest_orphan_seconds": "usage that nobody is charged for",
     "consumption_oldest_unposted_charge_seconds": "charges that are not posted for long",
     'consumption_unposted_charges{state="conflicting"}': "charges that stand otherwise at billing",
 }
-NO_ALERTS = {"PostgreSQL", "TimeUnixNano", "StorageFailed", "TreeContradicts", "DifferentFilesystems"}
+NO_ALERTS = {
+    "CommercialUnavailable",
+    "DifferentFilesystems",
+    "InterfaceError",
+    "OperationalError",
+    "PostgreSQL",
+    "SealBroken",
+    "StorageFailed",
+    "TimeUnixNano",
+    "TreeContradicts",
+}
 """Words of pages that are written like alerts."""
 CONTRACT = {
     "OtlpTokenNotAccepted": 'rate(otlp_auth_failed_total{reason=~"token_not_found|token_expired|token_revoked"}[5m])',

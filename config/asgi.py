@@ -15,6 +15,9 @@ os.environ.setdefault("DATABASE_POOL", "4")
 
 _django = get_asgi_application()
 
-from attachments.http.bound import BoundedBodies  # noqa: E402  # apps have to be ready first
+from attachments.files.place import refuse_to_start  # noqa: E402  # apps have to be ready first
+from attachments.http.bound import BoundedBodies  # noqa: E402  # likewise
+
+refuse_to_start()
 
 application = BoundedBodies(_django)

@@ -3,7 +3,7 @@
 import os
 
 from celery import Celery
-from celery.signals import setup_logging, worker_init, worker_process_init, worker_shutting_down
+from celery.signals import setup_logging, worker_init, worker_process_init, worker_ready, worker_shutting_down
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
 from outbox import collector, drain
@@ -35,6 +35,28 @@ def serve_metrics(**kwargs: object) -> None:
 
     if settings.WORKER_METRICS_PORT:
         serve_counters(port=settings.WORKER_METRICS_PORT, address=settings.WORKER_METRICS_HOST)
+
+
+@worker_init.connect
+def refuse_wrong_filesystems(**kwargs: object) -> None:
+    """A worker ends changes of stored files, so it must be able to rename them."""
+    from attachments.files.errors import DifferentFilesystems
+    from attachments.files.place import refuse_to_start
+
+    try:
+        refuse_to_start()
+    except DifferentFilesystems as error:
+        # Celery logs what a signal raises and goes on; this ends it.
+        raise SystemExit(str(error)) from error
+
+
+@worker_ready.connect
+def sweep_files_at_start(**kwargs: object) -> None:
+    """What was left before this start is found at once, by whichever worker has the queue."""
+    from attachments.files.tasks import sweep_files
+    from config.owners import owner_named
+
+    sweep_files.apply_async(queue=owner_named("attachments").queue, expires=600)
 
 
 @worker_process_init.connect

@@ -4,6 +4,7 @@ The journal and the marker decide, and nothing else. What cannot be ended now is
 and its row, and is tried again by the next sweep or by the next change of that path.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from attachments.files import journal, metrics, tree
 from attachments.files.errors import FilesError, NotRestored, Overtaken, PathInFlight
 from attachments.files.journal import JOURNAL, Intent
 from attachments.files.models import IntentEndedBy, IntentState
+from attachments.files.path import StoredPath
 from attachments.files.place import place_of_files
 from billing.commercial import hooks
 from outbox.steps import reach
@@ -28,7 +30,7 @@ class Found(StrEnum):
     UNDONE = "undone"
     """Its transaction did not commit; the tree is as it was."""
     LIVE = "live"
-    """Its transaction is still at work, or a process is with its files."""
+    """Its transaction is still at work, a process is with its files, or a later change of the path has to end first."""
     FAILED = "failed"
     """It could not be ended; tried again later."""
 
@@ -70,18 +72,26 @@ def finish(
     metrics.ended(outcome=state.value, source=by.value)
 
 
-def finish_found(intents: list[Intent], *, by: IntentEndedBy, patience: float) -> dict[UUID, Found]:
-    """Ask the marker of each and end it, in the order given. What is live or fails keeps no other from its turn.
+def finish_found(intents: list[Intent], *, by: IntentEndedBy, patience: Callable[[Intent], float]) -> dict[UUID, Found]:
+    """Ask the marker of each and end it, latest first, as they are given.
 
-    Waits `patience` seconds at most for a transaction that may be at work. Raises a database error.
+    What is live or fails keeps only those from their turn that were before it on the same path. `patience` says for how
+    many seconds a transaction that may be at work is waited for. Raises a database error.
     """
     outcomes: dict[UUID, Found] = {}
     decisions: dict[UUID, hooks.Decision] = {}
+    waiting: list[StoredPath] = []
     for intent in intents:
-        marker = intent.marker_id
+        if any(intent.path.overlaps(path) for path in waiting):
+            outcomes[intent.intent_id] = Found.LIVE
+            continue
+        marker, wait = intent.marker_id, patience(intent)
         if marker not in decisions:
-            decisions[marker] = hooks.decide(hooks.MarkerKey.of_work(marker), using=JOURNAL, patience=patience)
-        outcomes[intent.intent_id] = _finish_decided(intent, decisions[marker], by=by, patience=patience)
+            decisions[marker] = hooks.decide(hooks.MarkerKey.of_work(marker), using=JOURNAL, patience=wait)
+        found = _finish_decided(intent, decisions[marker], by=by, patience=wait)
+        outcomes[intent.intent_id] = found
+        if found in {Found.LIVE, Found.FAILED}:
+            waiting.append(intent.path)
     return outcomes
 
 

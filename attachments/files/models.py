@@ -101,7 +101,7 @@ class FileIntent(models.Model):
             ),
             models.CheckConstraint(
                 name="staged_file_what_happens",
-                condition=Q(action=Action.PLACE, size_bytes__gte=0)
+                condition=Q(action=Action.PLACE, size_bytes__isnull=False, size_bytes__gte=0)
                 | Q(action=Action.REMOVE, size_bytes__isnull=True, replaces=True),
             ),
             models.CheckConstraint(
@@ -110,6 +110,7 @@ class FileIntent(models.Model):
                 | Q(
                     state__in=(IntentState.KEPT, IntentState.UNDONE),
                     ended_at__isnull=False,
+                    ended_by__isnull=False,
                     ended_by__in=IntentEndedBy.values,
                 ),
             ),

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import structlog
 from django.conf import settings
 
 from attachments.files.errors import DifferentFilesystems, StorageFailed
 from attachments.files.locked_file import create_locked
+
+log = structlog.get_logger("attachments.files")
 
 PRIVATE = 0o700
 """Only the user that the processes run as reads what was uploaded."""
@@ -25,6 +28,14 @@ class Place:
 def place_of_files() -> Place:
     """The configured place, made and tried once per process. Raises `DifferentFilesystems`, `StorageFailed`."""
     return _tried(settings.ATTACHMENTS_ROOT, settings.ATTACHMENTS_INCOMING)
+
+
+def refuse_to_start() -> None:
+    """For a process that starts: raises `DifferentFilesystems`. What may pass by itself is logged, and tried at use."""
+    try:
+        place_of_files()
+    except StorageFailed as error:
+        log.error("stored_files_unusable", error=str(error))
 
 
 @cache

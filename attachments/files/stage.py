@@ -117,16 +117,16 @@ class StagedFiles:
         """
         if patience <= NO_PATIENCE_SECONDS:
             return False
-        in_vain = False
-        for intent in journal.open_below(path.folder):
-            overlaps = intent.path.overlaps(path)
-            if intent.transaction_id == self._work.transaction_id:
-                in_vain |= overlaps
-            else:
-                wait = patience if overlaps else NO_PATIENCE_SECONDS
-                found = finish_found([intent], by=IntentEndedBy.SUCCESSOR, patience=wait)
-                in_vain |= overlaps and found[intent.intent_id] is Found.FAILED
-        return not in_vain
+        opened = journal.open_below(path.folder)
+        others = [intent for intent in opened if intent.transaction_id != self._work.transaction_id]
+
+        def wait(intent: Intent) -> float:
+            return patience if intent.path.overlaps(path) else NO_PATIENCE_SECONDS
+
+        found = finish_found(others, by=IntentEndedBy.SUCCESSOR, patience=wait)
+        return not any(
+            found.get(intent.intent_id, Found.FAILED) is Found.FAILED for intent in opened if intent.path.overlaps(path)
+        )
 
     @contextmanager
     def _held(self, intent_id: UUID) -> Iterator[Intent]:

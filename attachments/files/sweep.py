@@ -46,7 +46,9 @@ def sweep() -> Swept:
     while folders := journal.open_folders(after=after, limit=PAGE):
         after = folders[-1]
         for folder in folders:
-            outcomes = finish_found(journal.open_below(folder), by=IntentEndedBy.SWEEP, patience=PATIENCE_SECONDS)
+            outcomes = finish_found(
+                journal.open_below(folder), by=IntentEndedBy.SWEEP, patience=lambda _: PATIENCE_SECONDS
+            )
             done.update(outcome.value for outcome in outcomes.values())
     for outcome, number in done.items():
         for _ in range(number):

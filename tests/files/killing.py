@@ -12,7 +12,7 @@ from attachments.files.sweep import Swept, sweep
 from billing.commercial.sweep import sweep as sweep_quota
 from outbox import steps
 from tests.commercial.make import used_and_held
-from tests.files.papers import ALIAS, Interrupted, agrees
+from tests.files.papers import ALIAS, Interrupted, on_disk, rows
 
 
 def killed_at(step: str, call: Callable[[], object]) -> None:
@@ -63,7 +63,7 @@ def committed_bytes() -> int:
 
 def prove(root: Path) -> None:
     """Database and tree agree byte for byte, nothing is held, usage is what was committed, no intent is open."""
-    assert agrees(root)
+    assert on_disk(root) == rows()
     assert used_and_held() == (committed_bytes(), 0)
     with connections["attachments.read"].cursor() as cursor:
         cursor.execute("SELECT count(*) FROM staged_file_intents WHERE state = 'open'")

@@ -66,11 +66,15 @@ def operation(tenant_id: str, request: str) -> Operation:
 
 
 def remove(path: StoredPath, *, then: Callable[[], None] | None = None) -> bool:
-    """Delete a paper, or all papers of an item or a claim."""
+    """Delete a paper, or all papers of an item or a claim.
+
+    No row is locked here, so where nothing is there to remove, nothing keeps another upload from coming meanwhile.
+    """
     with hooks.business_transaction(using=ALIAS) as work:
         removed = StagedFiles(work).remove(path)
-        with connections[ALIAS].cursor() as cursor:
-            cursor.execute("DELETE FROM test_papers WHERE starts_with(path || '/', %s || '/')", [path.text])
+        if removed:
+            with connections[ALIAS].cursor() as cursor:
+                cursor.execute("DELETE FROM test_papers WHERE starts_with(path || '/', %s || '/')", [path.text])
         reach("papers.row")
         if then is not None:
             then()
@@ -112,10 +116,14 @@ def rows() -> dict[str, tuple[int, str]]:
         return {path: (size, digest) for path, size, digest in cursor.fetchall()}
 
 
+def on_disk(root: Path) -> dict[str, tuple[int, str]]:
+    """Every file there is: size and digest by path, as `rows` says it."""
+    return {path: (len(body), hashlib.sha256(body).hexdigest()) for path, body in tree(root).items()}
+
+
 def agrees(root: Path) -> bool:
     """Whether database and tree hold the same, byte for byte."""
-    on_disk = {path: (len(body), hashlib.sha256(body).hexdigest()) for path, body in tree(root).items()}
-    return on_disk == rows()
+    return on_disk(root) == rows()
 
 
 def intents() -> list[tuple[str, str, str | None]]:

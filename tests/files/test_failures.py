@@ -12,9 +12,10 @@ from django.db import connections
 from attachments.files import stage
 from attachments.files.errors import FilesError, PathInFlight, StorageFailed, StorageFull
 from attachments.files.sweep import Swept, sweep
+from billing.commercial import hooks
 from tests.commercial.make import subscribe, used_and_held
 from tests.files.killing import prove, sweep_all
-from tests.files.papers import Interrupted, agrees, intents, path_of, remove, stored, tree, write
+from tests.files.papers import ALIAS, Interrupted, agrees, intents, path_of, remove, stored, tree, write
 
 pytestmark = [pytest.mark.spec("C5"), pytest.mark.trap("F7")]
 ONE_MIB = 2**20
@@ -122,6 +123,24 @@ def test_what_cannot_be_put_back_keeps_its_backup_and_its_intent_until_it_can(
     assert sweep() == Swept(undone=1)
     assert tree(desk) == stored(a=b"old", b=b"beside")
     assert agrees(desk)
+
+
+def test_what_was_before_a_change_that_cannot_be_put_back_waits_for_it(desk: Path) -> None:
+    write("a", b"old")
+    path = path_of("a").below(desk)
+
+    def obstruct() -> None:
+        path.unlink()
+        (path / "obstacle").mkdir(parents=True)
+        raise Interrupted
+
+    with pytest.raises(Interrupted), hooks.business_transaction(using=ALIAS):
+        write("a", b"new")
+        write("a", b"newer", then=obstruct)
+    assert sweep() == Swept(failed=1, live=1)
+    shutil.rmtree(path)
+    assert sweep() == Swept(undone=2)
+    assert tree(desk) == stored(a=b"old")
 
 
 def test_a_tree_that_lost_both_is_told_and_nothing_is_made_up(desk: Path) -> None:

@@ -15,7 +15,7 @@ from tests.connectors.provider import BODY, Event, Provider
 OTHER = BODY.replace(b"118.00", b"118.01")
 
 
-@pytest.mark.spec("C3", "C4", "A1")
+@pytest.mark.spec("C3", "C4")
 def test_the_first_delivery_stores_one_event_and_counts_one(provider: Provider) -> None:
     answer = provider.send()
     assert answer.status == 200
@@ -28,7 +28,7 @@ def test_the_first_delivery_stores_one_event_and_counts_one(provider: Provider) 
     assert counted == [("connector", "financial.ingest", "events", 1, "bank_one")]
 
 
-@pytest.mark.spec("C4", "A1")
+@pytest.mark.spec("C4")
 def test_a_replay_is_answered_exactly_as_the_first_time_and_counts_nothing(provider: Provider) -> None:
     event = Event()
     first = provider.send(event, seconds=None)
@@ -39,7 +39,7 @@ def test_a_replay_is_answered_exactly_as_the_first_time_and_counts_nothing(provi
     assert len(markers()) == 1
 
 
-@pytest.mark.spec("C4", "A1")
+@pytest.mark.spec("C4")
 def test_a_replay_is_answered_also_when_the_quota_is_used_up(make_provider: MakeProvider) -> None:
     provider, event = make_provider(limit=1), Event()
     first = provider.send(event)
@@ -48,7 +48,7 @@ def test_a_replay_is_answered_also_when_the_quota_is_used_up(make_provider: Make
     assert (events(), usage()) == (1, 1)
 
 
-@pytest.mark.spec("C4", "A1")
+@pytest.mark.spec("C4")
 @pytest.mark.trap("F2", "M9")
 def test_another_payload_under_a_known_id_conflicts_and_is_recorded_and_counts_nothing(provider: Provider) -> None:
     event = Event()
@@ -74,7 +74,7 @@ def test_another_connector_may_use_the_same_id(make_provider: MakeProvider) -> N
     assert (events(), usage()) == (2, 2)
 
 
-@pytest.mark.spec("C6", "A1")
+@pytest.mark.spec("C6")
 def test_without_quota_nothing_is_stored_and_the_refusal_tells_no_number(make_provider: MakeProvider) -> None:
     provider = make_provider(limit=0)
     answer = provider.send()
@@ -131,7 +131,7 @@ def test_fifty_events_at_once_on_a_quota_of_ten_are_exactly_ten(make_provider: M
     assert swept_now().settled == 0
 
 
-@pytest.mark.spec("C7", "A5")
+@pytest.mark.spec("C7")
 def test_no_commercial_row_tells_what_was_delivered_by_whom_under_which_name(make_provider: MakeProvider) -> None:
     provider = make_provider(limit=2)
     external, correlation = "evt_external_8812_of_the_bank", "corr-4711-of-the-bank"

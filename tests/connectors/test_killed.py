@@ -42,7 +42,7 @@ def delivered(provider: Provider, event: Event) -> Answer:
     return answers[-1]
 
 
-@pytest.mark.spec("C3", "C4", "C9", "A1")
+@pytest.mark.spec("C3", "C4", "C9")
 @pytest.mark.trap("M8")
 @pytest.mark.parametrize("step", [*BEFORE, *AFTER])
 def test_after_a_kill_the_sweep_and_the_replay_end_the_event_once(provider: Provider, step: str) -> None:
@@ -68,7 +68,7 @@ def test_after_a_kill_the_replay_goes_on_without_waiting_for_the_sweep(provider:
     assert (events(), usage(), used_and_held(), swept_now().settled) == (1, 1, (1, 0), 0)
 
 
-@pytest.mark.spec("A2", "C2", "C3")
+@pytest.mark.spec("C2", "C3")
 @pytest.mark.parametrize("step", ["connectors.stored", "commercial.before_commit"])
 def test_what_rolls_back_leaves_nothing_and_may_be_delivered_again(provider: Provider, step: str) -> None:
     event = Event()

@@ -29,7 +29,7 @@ WAYS: dict[str, Callable[[Provider], Answer]] = {
 }
 
 
-@pytest.mark.spec("C4", "A1")
+@pytest.mark.spec("C4")
 def test_every_way_in_which_a_request_is_not_let_in_is_answered_alike_and_leaves_nothing(provider: Provider) -> None:
     answers = {name: way(provider) for name, way in WAYS.items()}
     connectors("revoke", provider.connector_id, "--all")
@@ -44,7 +44,7 @@ def test_every_way_in_which_a_request_is_not_let_in_is_answered_alike_and_leaves
         assert secret.encode() not in first.body
 
 
-@pytest.mark.spec("C4", "A1")
+@pytest.mark.spec("C4")
 def test_a_known_event_tells_nothing_to_who_cannot_sign_it(provider: Provider) -> None:
     event = Event()
     assert provider.send(event).status == 200

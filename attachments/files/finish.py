@@ -40,7 +40,8 @@ def finish(
 ) -> None:
     """End this intent, if it is still open.
 
-    Raises `NotRestored`, `PathInFlight` if another process is at work with it, or a database error of the journal.
+    Raises `NotRestored`, `PathInFlight` while another process is at work with it or a later change of the path is open,
+    or a database error of the journal.
     """
     place = place_of_files()
     try:
@@ -50,9 +51,8 @@ def finish(
             cursor, intent = found
             if state is IntentState.KEPT:
                 tree.drop(intent, place)
-            elif journal.is_overtaken(cursor, intent):
-                raise Overtaken(Overtaken.__doc__)
             else:
+                _ensure_latest(journal.later_changes(cursor, intent))
                 tree.undo(intent, place)
             journal.end(cursor, intent, state, by=by)
         reach("files.ended")
@@ -70,6 +70,14 @@ def finish(
         journal.failed(intent_id, error=error)
         raise error if isinstance(error, NotRestored) else NotRestored(NotRestored.__doc__) from error
     metrics.ended(outcome=state.value, source=by.value)
+
+
+def _ensure_latest(later: set[IntentState]) -> None:
+    """What is before a change that is open waits for it; what is before one that was kept never comes back."""
+    if IntentState.KEPT in later:
+        raise Overtaken(Overtaken.__doc__)
+    if later:
+        raise PathInFlight(PathInFlight.__doc__)
 
 
 def finish_found(intents: list[Intent], *, by: IntentEndedBy, patience: Callable[[Intent], float]) -> dict[UUID, Found]:

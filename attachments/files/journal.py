@@ -40,11 +40,10 @@ SELECT {COLUMNS} FROM staged_file_intents WHERE state = 'open' AND folder = %s O
 OPEN_FOLDERS = """
 SELECT DISTINCT folder FROM staged_file_intents WHERE state = 'open' AND folder > %s ORDER BY folder LIMIT %s
 """
-OVERTAKEN = """
-SELECT EXISTS (
-    SELECT FROM staged_file_intents
-     WHERE folder = %(folder)s AND sequence > %(sequence)s AND state <> 'undone'
-       AND (starts_with(path || '/', %(path)s || '/') OR starts_with(%(path)s || '/', path || '/')))
+LATER = """
+SELECT DISTINCT state FROM staged_file_intents
+ WHERE folder = %(folder)s AND sequence > %(sequence)s AND state <> 'undone'
+   AND (starts_with(path || '/', %(path)s || '/') OR starts_with(%(path)s || '/', path || '/'))
 """
 END = """
 UPDATE staged_file_intents SET state = %s, ended_by = %s, ended_at = now() WHERE intent_id = %s AND state = 'open'
@@ -122,10 +121,10 @@ def held(intent_id: UUID, *, patience: float = PATIENCE_SECONDS) -> Iterator[tup
         yield (cursor, _intent(row)) if row else None
 
 
-def is_overtaken(cursor: Cursor, intent: Intent) -> bool:
-    """Whether a later change of this path, or of one above or below it, was not taken back."""
-    cursor.execute(OVERTAKEN, {"folder": intent.path.folder, "path": intent.path.text, "sequence": intent.sequence})
-    return bool(cursor.fetchone() == (True,))
+def later_changes(cursor: Cursor, intent: Intent) -> set[IntentState]:
+    """In which states later changes of this path are, or of one above or below it, but for those taken back."""
+    cursor.execute(LATER, {"folder": intent.path.folder, "path": intent.path.text, "sequence": intent.sequence})
+    return {IntentState(state) for (state,) in cursor.fetchall()}
 
 
 def end(cursor: Cursor, intent: Intent, state: IntentState, *, by: IntentEndedBy) -> None:

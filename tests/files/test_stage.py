@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from attachments.files.read import open_stored
 from attachments.files.sweep import Swept, sweep
 from billing.commercial import hooks
 from tests.files.papers import ALIAS, Interrupted, agrees, fail, intents, path_of, remove, stored, tree, write
@@ -60,3 +61,12 @@ def test_a_folder_goes_with_all_below_it_and_comes_back(desk: Path) -> None:
     assert tree(desk) == {}
     assert agrees(desk)
     assert not remove(path_of("a"))
+
+
+@pytest.mark.spec("C5")
+def test_what_is_stored_is_opened_and_what_is_not_is_said(desk: Path) -> None:
+    write("a", b"A" * 100_000)
+    with open_stored(path_of("a")) as file:
+        assert (file.read(3), len(file.read())) == (b"AAA", 99_997)
+    with pytest.raises(FileNotFoundError):
+        open_stored(path_of("b"))

@@ -34,7 +34,7 @@ def too_many(*, needed: int, limit: int, server: str) -> CheckMessage:
     """What is said when the sum is larger than the server's limit."""
     return Warning(
         f"The configured processes can open {needed} database sessions, but {server} accepts {limit}.",
-        hint="Raise max_connections of the server, or lower WEB_PROCESSES, WORKER_PROCESSES or MACHINES.",
+        hint="Raise max_connections of the server, or lower WEB_PROCESSES, API_AT_ONCE, WORKER_PROCESSES or MACHINES.",
         id="config.W001",
     )
 

@@ -19,11 +19,14 @@ class Processes:
     machines: int
     receiver: int = 0
     receiver_threads: int = 0
+    calls: int = 1
+    """Calls of the API that one web process works on at once."""
 
     @classmethod
     def configured(cls) -> "Processes":
         """The processes of the Procfile, times `MACHINES`."""
         return cls(
+            calls=environment.integer("API_AT_ONCE", 8, low=1, high=100),
             receiver=environment.integer("OTLP_PROCESSES", 2, low=1, high=256),
             receiver_threads=environment.integer("OTLP_THREADS", 2, low=1, high=32),
             web=environment.integer("WEB_PROCESSES", 1, low=1, high=1000),
@@ -37,12 +40,20 @@ def most(owner: Owner, processes: Processes) -> dict[Role, int]:
 
     A worker process holds one session as the owner (consumers, sweeps), as the dispatcher one for the loop and one for
     the heartbeat, and one that asks metering for managed keys. Who works as an owner with a journal has one more, for
-    that. A web process reads for pages and, beside that, for a scrape or a health check. A process of the telemetry
-    receiver stores in several threads, asks metering for tokens in two more, and looks at both for a health check. One
-    command per role may run at the same time.
+    that. A web process reads for pages and, beside that, for a scrape or a health check; several of its calls to the
+    API work at once in attachments and billing. A process of the telemetry receiver stores in several threads, asks
+    metering for tokens in two more, and looks at both for a health check. One command per role may run at the same
+    time.
     """
     web, worker = processes.web * processes.machines, processes.worker * processes.machines
-    needs = {Role.SCHEMA: 0, Role.OWNER: web + worker, Role.DISPATCH: 2 * worker, Role.READ: 2 * web, Role.SESSION: web}
+    calls = processes.calls if owner.name in {"attachments", "billing"} else 1
+    needs = {
+        Role.SCHEMA: 0,
+        Role.OWNER: web * calls + worker,
+        Role.DISPATCH: 2 * worker,
+        Role.READ: 2 * web,
+        Role.SESSION: web,
+    }
     needs[Role.JOURNAL] = needs[Role.OWNER]
     receiver = processes.receiver * processes.machines
     if owner.name == "telemetry":

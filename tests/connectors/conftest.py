@@ -18,6 +18,7 @@ from tests.otlp.server import free_port
 
 PLAN: dict[str, Any] = {"tool": "connector", "dimension": "financial.ingest", "period": "year"}
 """A year, so that no test stands on both sides of a period's end but once a year."""
+WORKERS = 3
 MakeProvider = Callable[..., Provider]
 
 
@@ -31,7 +32,18 @@ def web_process(
         connections.close_all()
     crew = Crew()
     command = (
-        *("-m", "granian", "--interface", "asginl", "--host", "127.0.0.1", "--port", str(port), "--workers", "3"),
+        *(
+            "-m",
+            "granian",
+            "--interface",
+            "asginl",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--workers",
+            str(WORKERS),
+        ),
         *("--respawn-failed-workers", "--respawn-interval", "0.1", "--workers-kill-timeout", "2"),
         "tests.connectors.web:application",
     )

@@ -28,6 +28,7 @@ COUNTING = (
     "billing.commercial.metrics",
     "attachments.files.metrics",
     "attachments.connectors.metrics",
+    "attachments.http.metrics",
 )
 """Modules whose processes count. Only those processes import them: an imported counter is shown, even at zero."""
 

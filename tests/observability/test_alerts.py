@@ -21,7 +21,7 @@ DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
 RUNBOOK = ROOT / "docs" / "runbook"
 SECTIONS = ("## What it means", "## What to look at", "## What to do", "## What not to do")
 OURS = re.compile(
-    r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption|commercial|files|connectors)_[a-z_]+\b"
+    r"\b(?:outbox|owner|operations|billing|backbone|otlp|consumption|commercial|files|connectors|api)_[a-z_]+\b"
 )
 PREFIXES = ("outbox_", "operations_", "billing_", "commercial_", "files_", "connectors_")
 ALERT = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
@@ -57,10 +57,13 @@ NO_ALERTS = {
     "CommercialUnavailable",
     "DifferentFilesystems",
     "InterfaceError",
+    "NotCommitted",
     "OperationalError",
+    "PathInFlight",
     "PostgreSQL",
     "SealBroken",
     "StorageFailed",
+    "StorageFull",
     "TimeUnixNano",
     "TreeContradicts",
 }

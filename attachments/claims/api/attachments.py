@@ -16,6 +16,7 @@ from attachments.claims.api.send_content import content_answer
 from attachments.claims.content import opened
 from attachments.claims.upload import Stored, Upload, store
 from attachments.http.current_user import CurrentUser, current_user
+from attachments.http.metrics import Written, written
 from attachments.http.people import DOORS
 from attachments.http.problems import ProblemDetails
 
@@ -60,6 +61,7 @@ def upload(request: HttpRequest, claim_id: UUID, item_id: UUID) -> Any:
     ensure_changeable(user, claim_id)
     find_item(user, claim_id, item_id)
     done = _stored(request, user, claim_id, item_id, replaces=None)
+    written(Written.STORED if done.is_new else Written.REPEATED)
     return Status(201 if done.is_new else 200, done.attachment)
 
 
@@ -69,7 +71,9 @@ def replace(request: HttpRequest, claim_id: UUID, item_id: UUID, attachment_id: 
     user = current_user(request)
     ensure_changeable(user, claim_id)
     find_attachment(user, claim_id, item_id, attachment_id)
-    return Status(200, _stored(request, user, claim_id, item_id, replaces=attachment_id).attachment)
+    done = _stored(request, user, claim_id, item_id, replaces=attachment_id)
+    written(Written.REPLACED)
+    return Status(200, done.attachment)
 
 
 @router.get(ONE, response={200: AttachmentRead, **REFUSALS}, operation_id="readAttachment")
@@ -88,6 +92,7 @@ def download(request: HttpRequest, claim_id: UUID, item_id: UUID, attachment_id:
 def delete_attachment(request: HttpRequest, claim_id: UUID, item_id: UUID, attachment_id: UUID) -> Any:
     """Delete an attachment of a draft with its file. No quota refuses it, and none is given back."""
     delete.delete_attachment(current_user(request), claim_id, item_id, attachment_id)
+    written(Written.ATTACHMENT_DELETED)
     return Status(204, None)
 
 

@@ -22,6 +22,7 @@ from attachments.claims.api.schemas import (
 from attachments.claims.errors import UnknownClaim
 from attachments.claims.models import Attachment, Claim, ClaimItem
 from attachments.http.current_user import CurrentUser, current_user
+from attachments.http.metrics import Written, written
 from attachments.http.people import DOORS
 from attachments.http.problems import ProblemDetails
 
@@ -73,6 +74,7 @@ def submit_claim(request: HttpRequest, claim_id: UUID) -> Any:
 def delete_claim(request: HttpRequest, claim_id: UUID) -> Any:
     """Delete a draft with its items, their attachments and files."""
     delete.delete_claim(current_user(request), claim_id)
+    written(Written.CLAIM_DELETED)
     return Status(204, None)
 
 
@@ -100,6 +102,7 @@ def change_item(request: HttpRequest, claim_id: UUID, item_id: UUID, sent: ItemT
 def delete_item(request: HttpRequest, claim_id: UUID, item_id: UUID) -> Any:
     """Delete an expense of a draft with its attachments and their files."""
     delete.delete_item(current_user(request), claim_id, item_id)
+    written(Written.ITEM_DELETED)
     return Status(204, None)
 
 

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import Q
 
 from attachments.files.models import FileIntent, IntentState
-from config.readonly_admin import SECTIONS, Code, Filter, Lines, Option, ReadOnlyAdmin, Span
+from config.readonly_admin import SECTIONS, Code, Filter, Lines, Link, Option, ReadOnlyAdmin, Span
 
 
 def _queues(pages: ReadOnlyAdmin) -> Sequence[Option]:
@@ -31,12 +31,11 @@ class FileIntentAdmin(ReadOnlyAdmin):
         "written_at": "Written",
         "ended_at": "Ended",
         "size_bytes": "Length",
-        "marker_id": "Marker",
         "transaction_id": "Transaction",
     }
     fieldsets = (
         ("Change", {"fields": ("intent_id", "state", "action", "stored_path", "replaces", "size_bytes")}),
-        ("Decided by", {"fields": ("marker_id", "transaction_id")}),
+        ("Decided by", {"fields": ("marker", "transaction_id")}),
         ("Time", {"fields": ("written_at", "ended_at", "ended_by", "open_for")}),
         ("Failures", {"fields": ("failures", "last_failure")}),
     )
@@ -54,6 +53,13 @@ class FileIntentAdmin(ReadOnlyAdmin):
         if row.ended_at is None or row.ended_by is None:
             return None
         return Lines(row.ended_at, f"by {row.ended_by}")
+
+    @admin.display(description="marker")
+    def marker(self, row: FileIntent) -> Link | Code:
+        """What was taken back may have no marker."""
+        if row.state != IntentState.KEPT:
+            return Code(str(row.marker_id))
+        return Link(row.marker_id, SECTIONS["attachments"].row_url("markers", row.marker_id, 1))
 
     @admin.display(description="open for")
     def open_for(self, row: FileIntent) -> Span:

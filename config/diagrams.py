@@ -30,6 +30,7 @@ DIAGRAMS: tuple[Diagram, ...] = (
     Diagram("delivery-set-states", "outbox/README.md", "outbox.models.delivery_set.TRANSITIONS", "register"),
     Diagram("charge-states", "metering/consumption/README.md", "metering.consumption.models.TRANSITIONS", "sum up"),
     Diagram("reservation-states", "billing/README.md", "billing.finalization.models.TRANSITIONS", "reserve"),
+    Diagram("claim-states", "attachments/claims/README.md", "attachments.claims.models.TRANSITIONS", "begin"),
     Diagram("staged-file-states", "attachments/files/README.md", "attachments.files.models.TRANSITIONS", "write down"),
     Diagram("otlp-token-states", "metering/clusters/README.md", "metering.clusters.models.TRANSITIONS", "rotate"),
 )

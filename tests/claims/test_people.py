@@ -6,10 +6,12 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import Client
@@ -17,6 +19,7 @@ from django.test import Client
 from attachments.claims.members import Tenant, join
 from attachments.claims.models import AccessToken, MembershipRole
 from attachments.claims.tokens import hash_of, mint
+from attachments.files import place
 from config.password_hasher import KeptPassword
 from tests.claims.person import account
 
@@ -147,6 +150,25 @@ def test_a_session_changes_only_with_its_csrf_token(browser: Callable[[], Client
     assert client.delete(f"/api/v1/claims/{claim['claimId']}").status_code == 403
     assert client.delete(f"/api/v1/claims/{claim['claimId']}", headers={"X-CSRFToken": csrf}).status_code == 204
     assert post(client, "/claims", sent, **{"X-CSRFToken": csrf, "Authorization": "Bearer claims_wrong"})[0] == 401
+
+
+def test_a_session_uploads_with_its_csrf_token_in_the_header(
+    browser: Callable[[], Client], settings: Any, tmp_path: Path
+) -> None:
+    settings.ATTACHMENTS_ROOT, settings.ATTACHMENTS_INCOMING = tmp_path, tmp_path / ".incoming"
+    place._tried.cache_clear()
+    client = browser()
+    join(user_id=account("alice"), tenant=ACME, role=MembershipRole.MEMBER)
+    csrf = {"X-CSRFToken": client.get("/api/v1/me").json()["csrfToken"]}
+    _, claim = post(client, "/claims", {"number": "R-1", "title": "Trip"}, **csrf)
+    expense = {"description": "Hotel", "amountMinor": 1, "currency": "CHF"}
+    _, item = post(client, f"/claims/{claim['claimId']}/items", expense, **csrf)
+    to = f"/api/v1/claims/{claim['claimId']}/items/{item['itemId']}/attachments"
+    in_form = {"file": SimpleUploadedFile("a.pdf", b"paper"), "csrfmiddlewaretoken": csrf["X-CSRFToken"]}
+    assert client.post(to, in_form).status_code == 403
+    answer = client.post(to, {"file": SimpleUploadedFile("a.pdf", b"paper")}, headers=csrf)
+    assert (answer.status_code, answer.json()["sizeBytes"]) == (201, 5)
+    place._tried.cache_clear()
 
 
 def test_a_session_of_several_tenants_names_one_of_its_own(browser: Callable[[], Client]) -> None:

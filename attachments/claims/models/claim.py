@@ -20,9 +20,9 @@ class ClaimState(models.TextChoices):
     SUBMITTED = "submitted", "Submitted: nothing of it changes any more"
 
 
-TRANSITIONS: dict[ClaimState, tuple[ClaimState, ...]] = {
-    ClaimState.DRAFT: (ClaimState.SUBMITTED,),
-    ClaimState.SUBMITTED: (),
+TRANSITIONS: dict[ClaimState, dict[ClaimState, str]] = {
+    ClaimState.DRAFT: {ClaimState.SUBMITTED: "submit"},
+    ClaimState.SUBMITTED: {},
 }
 
 

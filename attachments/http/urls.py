@@ -7,9 +7,13 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
 
 from attachments.http.api import api
 from attachments.http.problems import Kind, problem
+
+READ = {"openapi-json", "api-root"}
+"""Addresses of the library that would answer every method."""
 
 
 @csrf_exempt
@@ -33,6 +37,7 @@ def _with_problems(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
 _patterns, _app_name, _namespace = api.urls
 for _pattern in _patterns:
     if isinstance(_pattern, URLPattern):
-        _pattern.callback = _with_problems(_pattern.callback)
+        _only_read = _pattern.name in READ
+        _pattern.callback = _with_problems(require_safe(_pattern.callback) if _only_read else _pattern.callback)
 
 urlpatterns = [path("", (_patterns, _app_name, _namespace)), re_path(r"", nothing_here)]

@@ -9,13 +9,13 @@ The new file stands in its place before the commit, so that a commit needs nothi
 see it early. Each change is written into the journal first, through another connection.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from uuid import UUID
 
+from django.db import connections
 from uuid_utils.compat import uuid7
 
 from attachments.files import journal, metrics, tree
@@ -50,6 +50,7 @@ class StagedFiles:
     def __init__(self, work: BusinessTransaction) -> None:
         self._work = work
         self._place = place_of_files()
+        connections[journal.JOURNAL].close_if_unusable_or_obsolete()
 
     def place(self, path: StoredPath, incoming: Incoming) -> None:
         """Put a received file there; a file that stands there goes with the commit. Raises `AlreadyPlaced`."""
@@ -90,8 +91,9 @@ class StagedFiles:
         with journal.folder_locked(path.folder) as cursor:
             if journal.is_in_flight(cursor, path=path, transaction_id=mine):
                 return None
-            stands = os.path.lexists(path.below(self._place.root))
-            if action is Action.REMOVE and not stands:
+            with storage_errors():
+                replaces = tree.stands(path.below(self._place.root))
+            if action is Action.REMOVE and not replaces:
                 raise _NothingThere
             intent_id = uuid7()
             self._work.register(
@@ -105,7 +107,7 @@ class StagedFiles:
                 marker_id=marker.subject_id,
                 action=action,
                 path=path,
-                replaces=stands,
+                replaces=replaces,
                 size=size,
             )
         return intent_id

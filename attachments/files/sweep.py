@@ -8,6 +8,8 @@ sweep waits a moment for it, leaves it alone, and comes back. Two sweeps at once
 from collections import Counter
 from dataclasses import dataclass
 
+from django.db import connections
+
 from attachments.files import journal, metrics
 from attachments.files.finish import finish_found
 from attachments.files.locked_file import remove_dead
@@ -38,6 +40,7 @@ def sweep() -> Swept:
     Raises `DifferentFilesystems`, `StorageFailed`, and a database error if the journal cannot be reached.
     """
     place = place_of_files()
+    connections[journal.JOURNAL].close_if_unusable_or_obsolete()
     with storage_errors():
         removed = remove_dead(place.incoming)
     metrics.incoming_removed(removed)

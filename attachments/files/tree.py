@@ -29,6 +29,15 @@ def backup_of(intent: Intent, place: Path | Place) -> Path:
     return intent.path.below(root).with_name(intent.backup_name)
 
 
+def stands(path: Path) -> bool:
+    """Whether something is there. Raises `OSError` if that cannot be seen: not seen is not the same as not there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def set_aside(intent: Intent, place: Place) -> None:
     """What stands there becomes the backup."""
     target = target_of(intent, place)
@@ -72,11 +81,11 @@ def undo(intent: Intent, place: Place) -> None:
     if not intent.replaces:
         with suppress(FileNotFoundError, NotADirectoryError):
             target.unlink()
-    elif os.path.lexists(backup):
+    elif stands(backup):
         if backup.is_dir() and target.is_file():
             target.unlink()
         backup.rename(target)
-    elif not os.path.lexists(target):
+    elif not stands(target):
         raise TreeContradicts(TreeContradicts.__doc__)
     if target.parent.is_dir():
         sync_directory(target.parent)

@@ -5,6 +5,8 @@ import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from django.db import connections
@@ -19,15 +21,22 @@ from tests.files.papers import ALIAS, Interrupted, agrees, intents, path_of, rem
 
 pytestmark = [pytest.mark.spec("C5"), pytest.mark.trap("F7")]
 ONE_MIB = 2**20
+NOBODY = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+"""Whom a folder can be closed to: root enters all of them."""
 
 
-def refused_in_a_process(call: Callable[[], object], error: type[FilesError], *, largest: int) -> None:
-    """`call` raises `error` in a process that may not write files above so many bytes."""
+def refused_in_a_process(
+    call: Callable[[], object], error: type[FilesError], *, largest: int, user: tuple[int, int] | None = None
+) -> None:
+    """`call` raises `error` in a process that may not write files above so many bytes, as `user` if root may be it."""
     connections.close_all()
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
         try:
+            if user is not None and os.geteuid() == 0:
+                os.setresgid(user[1], user[1], user[1])
+                os.setresuid(user[0], user[0], user[0])
             call()
         except error:
             os._exit(0)
@@ -62,18 +71,24 @@ def test_a_folder_that_cannot_be_made_ends_the_upload_and_gives_quota_back(desk:
     prove(desk)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root is refused nothing")
-def test_a_folder_that_may_not_be_written_ends_the_replacement(desk: Path) -> None:
-    write("a", b"old")
-    folder = path_of("a").below(desk).parent
-    folder.chmod(0o500)
-    try:
-        with pytest.raises(StorageFailed, match="Permission denied"):
-            write("a", b"new")
-    finally:
-        folder.chmod(0o700)
-    sweep_all()
-    assert tree(desk) == stored(a=b"old")
+def test_a_folder_that_may_not_be_entered_ends_the_change_and_what_is_in_it_stays(
+    papers_table: None, database: None, settings: Any
+) -> None:
+    with TemporaryDirectory() as place:
+        root = settings.ATTACHMENTS_ROOT = Path(place)
+        settings.ATTACHMENTS_INCOMING = root / ".incoming"
+        write("a", b"old")
+        folder = path_of("a").below(root).parent
+        shut = folder.stat()
+        for one in (root, root / ".incoming", *folder.parents[:2]):
+            os.chown(one, *NOBODY)
+        folder.chmod(0)
+        for call in (lambda: write("a", b"new"), lambda: remove(path_of("a"))):
+            refused_in_a_process(call, StorageFailed, largest=ONE_MIB, user=NOBODY)
+        folder.chmod(shut.st_mode)
+        assert sweep_all().failed == 0
+        assert tree(root) == stored(a=b"old")
+        assert agrees(root)
 
 
 def test_refused_between_the_two_renames_the_old_file_comes_back(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ def test_the_deployment_checks_of_django_find_nothing(run_django: Callable[..., 
             "DEPLOYED": "1",
             "SECRET_KEY": "k7Zp2vXq9LmT4sWc8RbN6yHd1FgJ3uKe5AoPiQxE0tYzMvB-4hG8nS1",
             "COMMERCIAL_HASH_KEY": "c3Rn8wVb5KqX1zTm7PdJ4hYs9GfL2aEo6UiN0kWx",
+            "CONNECTOR_SEALING_KEYS": "Zt4Lq8Wn1Xv6Bc3Ms9Kd7Hf2Jg5Py0RaEuIoTzQw",
             "ALLOWED_HOSTS": "backbone.example",
         },
     )  # fmt: skip

@@ -70,10 +70,9 @@ def web(web_process: Web, database: None) -> Web:
 def make_provider(web: Web) -> MakeProvider:
     """A connector of a new tenant whose plan allows `limit` events; without a plan if it is None."""
 
-    def make(*, limit: int | None = 10, tenant: str | None = None, name: str = "bank") -> Provider:
-        if limit is not None:
-            tenant = subscribe(limit=limit, tenant=tenant, **PLAN).tenant_id
-        said = connectors("create", name, "--tenant", f"organization:{tenant or 'org:none'}", "--provider", "bank_one")
+    def make(*, limit: int | None = 10, basis: str = "events", name: str = "bank") -> Provider:
+        tenant = "org:none" if limit is None else subscribe(limit=limit, basis=basis, **PLAN).tenant_id
+        said = connectors("create", name, "--tenant", f"organization:{tenant}", "--provider", "bank_one")
         return Provider(web, said_connector(said), (said_secret(said),))
 
     return make

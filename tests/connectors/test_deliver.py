@@ -83,6 +83,14 @@ def test_without_quota_nothing_is_stored_and_the_refusal_tells_no_number(make_pr
     assert (events(), conflicts(), usage(), used_and_held(), markers()) == (0, 0, 0, (0, 0), [])
 
 
+@pytest.mark.spec("C3", "C4")
+def test_a_meter_in_another_unit_puts_events_off_before_anything_is_stored(make_provider: MakeProvider) -> None:
+    provider = make_provider(basis="bytes")
+    answer = provider.send()
+    assert (answer.status, answer.problem) == (503, "unavailable")
+    assert (events(), usage(), used_and_held(), markers()) == (0, 0, (0, 0), [])
+
+
 @pytest.mark.spec("C8")
 def test_without_a_meter_events_are_accepted_and_nothing_commercial_is_written(make_provider: MakeProvider) -> None:
     provider, event = make_provider(limit=None), Event()

@@ -49,11 +49,8 @@ def finish(
             if found is None:
                 return
             cursor, intent = found
-            if state is IntentState.KEPT:
-                tree.drop(intent, place)
-            else:
-                _ensure_latest(journal.later_changes(cursor, intent))
-                tree.undo(intent, place)
+            _ensure_turn(state, journal.later_changes(cursor, intent))
+            (tree.drop if state is IntentState.KEPT else tree.undo)(intent, place)
             journal.end(cursor, intent, state, by=by)
         reach("files.ended")
     except PathInFlight:
@@ -72,11 +69,14 @@ def finish(
     metrics.ended(outcome=state.value, source=by.value)
 
 
-def _ensure_latest(later: set[IntentState]) -> None:
-    """What is before a change that is open waits for it; what is before one that was kept never comes back."""
-    if IntentState.KEPT in later:
+def _ensure_turn(state: IntentState, later: journal.Later) -> None:
+    """What is taken back waits for what is open after it, and never comes back over what was kept.
+
+    What is kept waits only for what could not be taken back: the backup may lie in that one's.
+    """
+    if state is IntentState.UNDONE and later.kept:
         raise Overtaken(Overtaken.__doc__)
-    if later:
+    if later.failing or (state is IntentState.UNDONE and later.open):
         raise PathInFlight(PathInFlight.__doc__)
 
 

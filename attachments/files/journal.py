@@ -41,7 +41,9 @@ OPEN_FOLDERS = """
 SELECT DISTINCT folder FROM staged_file_intents WHERE state = 'open' AND folder > %s ORDER BY folder LIMIT %s
 """
 LATER = """
-SELECT DISTINCT state FROM staged_file_intents
+SELECT coalesce(bool_or(state = 'kept'), false), coalesce(bool_or(state = 'open'), false),
+       coalesce(bool_or(state = 'open' AND failures > 0), false)
+  FROM staged_file_intents
  WHERE folder = %(folder)s AND sequence > %(sequence)s AND state <> 'undone'
    AND (starts_with(path || '/', %(path)s || '/') OR starts_with(%(path)s || '/', path || '/'))
 """
@@ -121,10 +123,20 @@ def held(intent_id: UUID, *, patience: float = PATIENCE_SECONDS) -> Iterator[tup
         yield (cursor, _intent(row)) if row else None
 
 
-def later_changes(cursor: Cursor, intent: Intent) -> set[IntentState]:
-    """In which states later changes of this path are, or of one above or below it, but for those taken back."""
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What there is of later changes of a path, or of one above or below it, but for those taken back."""
+
+    kept: bool
+    open: bool
+    failing: bool
+    """An open one could not be ended."""
+
+
+def later_changes(cursor: Cursor, intent: Intent) -> Later:
+    """Which later changes of the path of a held intent there are."""
     cursor.execute(LATER, {"folder": intent.path.folder, "path": intent.path.text, "sequence": intent.sequence})
-    return {IntentState(state) for (state,) in cursor.fetchall()}
+    return Later(*(cursor.fetchone() or ()))
 
 
 def end(cursor: Cursor, intent: Intent, state: IntentState, *, by: IntentEndedBy) -> None:

@@ -13,6 +13,7 @@ from django.db import connections
 
 from attachments.files import stage
 from attachments.files.errors import FilesError, PathInFlight, StorageFailed, StorageFull
+from attachments.files.path import StoredPath
 from attachments.files.sweep import Swept, sweep
 from billing.commercial import hooks
 from tests.commercial.make import subscribe, used_and_held
@@ -156,6 +157,27 @@ def test_what_was_before_a_change_that_cannot_be_put_back_waits_for_it(desk: Pat
     shutil.rmtree(path)
     assert sweep() == Swept(undone=2)
     assert tree(desk) == stored(a=b"old")
+
+
+def test_a_backup_within_a_folder_that_cannot_be_put_back_is_not_forgotten(desk: Path) -> None:
+    write("a", b"A")
+    write("b", b"B")
+    folder = path_of("a").below(desk).parent
+
+    def obstruct() -> None:
+        (folder / "obstacle").mkdir(parents=True)
+        raise Interrupted
+
+    with hooks.business_transaction(using=ALIAS):
+        remove(path_of("a"))
+        with pytest.raises(Interrupted), hooks.business_transaction(using=ALIAS):
+            remove(StoredPath(path_of("a").ids[:3]), then=obstruct)
+    assert [state for _, state, _ in intents()[2:]] == ["open", "open"]
+    assert sweep() == Swept(failed=1, live=1)
+    shutil.rmtree(folder)
+    assert sweep() == Swept(undone=1, kept=1)
+    assert tree(desk) == stored(b=b"B")
+    assert agrees(desk)
 
 
 def test_a_tree_that_lost_both_is_told_and_nothing_is_made_up(desk: Path) -> None:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
@@ -25,7 +25,10 @@ def nothing_here(request: HttpRequest) -> HttpResponse:
 def _with_problems(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     @functools.wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        answered = view(request, *args, **kwargs)
+        try:
+            answered = view(request, *args, **kwargs)
+        except Http404:
+            return nothing_here(request)
         if isinstance(answered, HttpResponseNotAllowed):
             allowed = ", ".join(sorted(answered.headers["Allow"].split(", ")))
             return problem(Kind.METHOD_NOT_ALLOWED, f"Here is answered: {allowed}.", headers={"Allow": allowed})

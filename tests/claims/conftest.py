@@ -25,14 +25,24 @@ LARGEST_BYTES = 4 * 2**20
 MakePerson = Callable[..., Person]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Web:
     """The server: its address, its process, where it pauses or dies, and the tree that it stores in."""
 
     base: str
+    start: Callable[[], Process]
     process: Process
     steps: Path
     root: Path
+
+    def revive(self) -> None:
+        """Wait until it answers, and start it again if it was killed: it ends with its one worker."""
+        if self.process.poll() is None:
+            until(lambda: self.is_live() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            self.process = self.start()
+            until(lambda: self.is_live() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.said()
 
     def address(self) -> tuple[str, int]:
         """For a socket."""
@@ -83,31 +93,34 @@ def web_process(
     crew = Crew()
     command = (
         *("-m", "granian", "--interface", "asginl", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
-        *("--respawn-failed-workers", "--respawn-interval", "0.1", "--workers-kill-timeout", "2"),
-        "tests.connectors.web:application",
+        *("--workers-kill-timeout", "2", "tests.connectors.web:application"),
     )
-    try:
-        parent = crew.start(
+
+    def start() -> Process:
+        return crew.start(
             command,
             WEB_STEPS=str(steps),
             ATTACHMENTS_ROOT=str(root),
             ATTACHMENTS_INCOMING=str(root / ".incoming"),
             ATTACHMENTS_LARGEST_BYTES=str(LARGEST_BYTES),
         )
-        web = Web(f"http://127.0.0.1:{port}", parent, steps, root)
-        until(lambda: web.is_live() or parent.poll() is not None, patience=120)
-        assert parent.poll() is None, parent.said()
+
+    try:
+        web = Web(f"http://127.0.0.1:{port}", start, start(), steps, root)
+        until(lambda: web.is_live() or web.process.poll() is not None, patience=120)
+        web.revive()
         yield web
+        # Killed itself, the parent would leave its worker behind.
+        web.process.send_signal(signal.SIGTERM)
+        web.process.wait(timeout=60)
     finally:
-        for process in crew._all:
-            process.send_signal(signal.SIGTERM)
         crew.end()
 
 
 @pytest.fixture
 def web(web_process: Web, database: None, settings: Any) -> Iterator[Web]:
     """The shared server with empty databases and an empty tree, which this process uses as well."""
-    until(web_process.is_live)
+    web_process.revive()
     settings.ATTACHMENTS_ROOT, settings.ATTACHMENTS_INCOMING = web_process.root, web_process.root / ".incoming"
     place._tried.cache_clear()
     yield web_process

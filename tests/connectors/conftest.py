@@ -3,7 +3,9 @@
 import io
 import re
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -56,6 +58,8 @@ def web_process(
     finally:
         for process in crew._all:
             process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):  # killed itself, it would leave its workers behind
+                process.wait(timeout=60)
         crew.end()
 
 

@@ -11,7 +11,7 @@ BROKEN: list[tuple[str, str, str, str]] = [
         "quota_plan",
         "a meter that its plan does not name",
         "billing",
-        "UPDATE commercial_meters SET cost_price_book = 'other-costs'",
+        "UPDATE commercial_meters SET cost_price_book = 'other-costs' WHERE cost_price_book IS NOT NULL",
     ),
     (
         "quota_period",

@@ -14,6 +14,8 @@ from attachments.files.models import Action, IntentEndedBy, IntentState
 from attachments.files.path import StoredPath
 from outbox.raw import Cursor, raw_cursor
 
+BUSINESS: Final = "attachments"
+"""The alias of the transactions that files follow."""
 JOURNAL: Final = "attachments.journal"
 """Its alias: the database of the owner, a login of its own."""
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from uuid import UUID
 
-from django.db import connections
+from django.db import connections, transaction
 from uuid_utils.compat import uuid7
 
 from attachments.files import journal, metrics, tree
@@ -43,8 +43,8 @@ class StagedFiles:
     """The files of one scope of a business transaction: the outermost, or a savepoint in it.
 
     Every call raises `PathInFlight` while another transaction is changing the same path, one above or one below it,
-    `StorageFailed` or `StorageFull` if the filesystem refuses, and database errors of the journal; let the error end
-    the scope, and everything is as it was.
+    `StorageFailed` or `StorageFull` if the filesystem refuses, and database errors of the journal. A scope in which the
+    disk refused rolls back, and everything is as it was.
     """
 
     def __init__(self, work: BusinessTransaction) -> None:
@@ -56,7 +56,7 @@ class StagedFiles:
         """Put a received file there; a file that stands there goes with the commit. Raises `AlreadyPlaced`."""
         received = incoming.take()
         intent_id = self._write_down(Action.PLACE, path, size=incoming.size)
-        with storage_errors(), self._held(intent_id) as intent:
+        with self._held(intent_id) as intent:
             if intent.replaces:
                 tree.set_aside(intent, self._place)
             tree.put(received, intent, self._place)
@@ -69,7 +69,7 @@ class StagedFiles:
             intent_id = self._write_down(Action.REMOVE, path, size=None)
         except _NothingThere:
             return False
-        with storage_errors(), self._held(intent_id) as intent:
+        with self._held(intent_id) as intent:
             tree.set_aside(intent, self._place)
         metrics.staged(Action.REMOVE.value)
         return True
@@ -132,8 +132,18 @@ class StagedFiles:
 
     @contextmanager
     def _held(self, intent_id: UUID) -> Iterator[Intent]:
-        with journal.held(intent_id) as found:
+        with _rolling_back_on_errors(), storage_errors(), journal.held(intent_id) as found:
             if found is None:
                 # The transaction is lost: somebody decided against it meanwhile, and ended the intent.
                 raise PathInFlight(PathInFlight.__doc__)
             yield found[1]
+
+
+@contextmanager
+def _rolling_back_on_errors() -> Iterator[None]:
+    """After an error the scope can only roll back, also where its caller hides the error: half a change never stays."""
+    try:
+        yield
+    except BaseException:
+        transaction.set_rollback(True, using=journal.BUSINESS)
+        raise

@@ -1,9 +1,11 @@
 """The filesystem refuses in the middle: a clear error, the old file intact, quota given back, or a backup kept (F7)."""
 
+import io
 import os
 import resource
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +16,8 @@ from django.db import connections
 from attachments.files import stage
 from attachments.files.errors import FilesError, PathInFlight, StorageFailed, StorageFull
 from attachments.files.path import StoredPath
+from attachments.files.receive import receive
+from attachments.files.stage import StagedFiles
 from attachments.files.sweep import Swept, sweep
 from billing.commercial import hooks
 from tests.commercial.make import subscribe, used_and_held
@@ -92,22 +96,35 @@ def test_a_folder_that_may_not_be_entered_ends_the_change_and_what_is_in_it_stay
         assert agrees(root)
 
 
-def test_refused_between_the_two_renames_the_old_file_comes_back(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenant_id = quota()
-    write("a", b"old", tenant_id=tenant_id)
+def lose_what_was_received(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two renames of a replacement, the received file vanishes."""
 
     def lose(step: str) -> None:
         if step == "files.set_aside":
-            shutil.rmtree(desk / ".incoming")
+            for path in (desk / ".incoming").iterdir():
+                path.unlink()
 
     monkeypatch.setattr("outbox.steps.hook", lose)
+
+
+def test_refused_between_the_two_renames_the_old_file_comes_back(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant_id = quota()
+    write("a", b"old", tenant_id=tenant_id)
+    lose_what_was_received(desk, monkeypatch)
     with pytest.raises(StorageFailed, match="No such file"):
         write("a", b"new", tenant_id=tenant_id)
-    monkeypatch.undo()
-    (desk / ".incoming").mkdir()
     assert tree(desk) == stored(a=b"old")
     assert intents()[-1] == ("place", "undone", "compensation")
     prove(desk)
+
+
+def test_an_error_that_is_hidden_does_not_commit_half_a_change(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a", b"old")
+    lose_what_was_received(desk, monkeypatch)
+    with receive(io.BytesIO(b"new")) as new, hooks.business_transaction(using=ALIAS) as work, suppress(StorageFailed):
+        StagedFiles(work).place(path_of("a"), new)
+    assert tree(desk) == stored(a=b"old")
+    assert intents()[-1] == ("place", "undone", "compensation")
 
 
 def test_what_cannot_be_put_back_keeps_its_backup_and_its_intent_until_it_can(

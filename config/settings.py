@@ -214,7 +214,9 @@ COMMERCIAL_HELD_FOR = environment.seconds("COMMERCIAL_HELD_FOR", 120, low=1, hig
 """How long quota may be held before the sweep asks how its work ended; work that goes on is left alone."""
 COMMERCIAL_SWEEP_EVERY = environment.seconds("COMMERCIAL_SWEEP_EVERY", 30, low=1, high=3600)
 
-# The API of attachments.
+# The API of attachments. Durations in seconds.
+API_BODY_TIMEOUT = environment.seconds("API_BODY_TIMEOUT", 30, low=0.1, high=600)
+"""In which the next part of a body has to come."""
 API_AT_ONCE = environment.integer("API_AT_ONCE", 8, low=1, high=100)
 """Calls of one web process that work at once; others wait for their turn."""
 

@@ -1,10 +1,11 @@
 """Refuse a body before it is read: too large for its address, or an upload by nobody that is known.
 
 Django's ASGI handler takes a body whole, into memory and then onto the disk, before a view runs. So this stands in
-front of it: a length that is announced is believed, what comes is counted, and who sends a large body shows first who
-they are. What lets an upload through here is looked at again by the door of its view.
+front of it: a length that is announced is believed, what comes is counted and timed, and who sends a large body shows
+first who they are. What lets an upload through here is looked at again by the door of its view.
 """
 
+import asyncio
 import errno
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -31,6 +32,7 @@ LARGEST_REQUEST_BYTES = 64 * 1024
 """Of every body that is neither upload nor event; and an upload of this size is read before its sender is known."""
 FORM_BYTES = 16 * 1024
 """What the multipart form around one file may take."""
+SLOW = "The rest of the body did not come. Nothing was touched; repeat the same request."
 NO_ROOM = "There is no room to receive the body now. Nothing was touched; repeat the same request."
 
 
@@ -67,25 +69,38 @@ class BoundedBodies:
                 raise
             await _answer(send, problem(Kind.UNAVAILABLE, NO_ROOM))
             return
-        if counted.is_too_large and not sent.has_begun:
-            await _answer(send, _too_large(scope["path"], largest))
+        if counted.refusal is not None and not sent.has_begun:
+            is_slow = counted.refusal is Kind.TOO_SLOW
+            await _answer(send, problem(Kind.TOO_SLOW, SLOW) if is_slow else _too_large(scope["path"], largest))
 
 
 class _Counted:
-    """Looks to the application as if the client had gone, from the first byte beyond the bound on."""
+    """Looks to the application as if the client had gone, once a byte beyond the bound came, or none in time."""
 
     def __init__(self, receive: Receive, largest: int) -> None:
         self._receive = receive
         self._left = largest
-        self.is_too_large = False
+        self._is_whole = False
+        self.refusal: Kind | None = None
 
     async def receive(self) -> Message:
-        if self.is_too_large:
+        if self.refusal is None:
+            message = await self._next()
+            self._left -= len(message.get("body", b""))
+            self._is_whole = self._is_whole or not message.get("more_body", False)
+            if self._left < 0:
+                self.refusal = Kind.TOO_LARGE
+        return {"type": "http.disconnect"} if self.refusal else message
+
+    async def _next(self) -> Message:
+        """What comes after the body, which is that the client goes, may take as long as the answer does."""
+        if self._is_whole:
+            return await self._receive()
+        try:
+            return await asyncio.wait_for(self._receive(), settings.API_BODY_TIMEOUT)
+        except TimeoutError:
+            self.refusal = Kind.TOO_SLOW
             return {"type": "http.disconnect"}
-        message = await self._receive()
-        self._left -= len(message.get("body", b""))
-        self.is_too_large = self._left < 0
-        return {"type": "http.disconnect"} if self.is_too_large else message
 
 
 class _Sent:

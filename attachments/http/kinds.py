@@ -19,6 +19,8 @@ class Kind(StrEnum):
     """404. There is no such thing, or none that the caller may see."""
     METHOD_NOT_ALLOWED = "method-not-allowed"
     """405. The address answers other methods."""
+    TOO_SLOW = "too-slow"
+    """408. The rest of the body did not come."""
     CONFLICT = "conflict"
     """409. The same identity stands for something else already."""
     TOO_LARGE = "too-large"
@@ -42,6 +44,7 @@ TITLES: Final[dict[Kind, tuple[int, str]]] = {
     Kind.FORBIDDEN: (403, "This is not allowed"),
     Kind.NOT_FOUND: (404, "There is no such thing"),
     Kind.METHOD_NOT_ALLOWED: (405, "The method is not answered here"),
+    Kind.TOO_SLOW: (408, "The body came too slowly"),
     Kind.CONFLICT: (409, "It conflicts with what is there"),
     Kind.TOO_LARGE: (413, "The body is too large"),
     Kind.WRONG_MEDIA_TYPE: (415, "The body has a form that is not read here"),

@@ -103,6 +103,7 @@ def web_process(
             ATTACHMENTS_ROOT=str(root),
             ATTACHMENTS_INCOMING=str(root / ".incoming"),
             ATTACHMENTS_LARGEST_BYTES=str(LARGEST_BYTES),
+            API_BODY_TIMEOUT="3",
         )
 
     try:

@@ -135,3 +135,16 @@ def test_who_goes_away_in_the_middle_leaves_nothing(alice: Person, web: Web) -> 
     until(lambda: web.incoming() == [])
     assert list(web.files().values()) == [b"paper"]
     assert len(states()) == 1
+
+
+@pytest.mark.trap("T14")
+def test_whose_body_stops_coming_is_told_so_and_leaves_nothing(alice: Person, web: Web) -> None:
+    path = f"/api/v1{alice.place()}"
+    with socket.create_connection(web.address(), timeout=PATIENCE_SECONDS) as sender:
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+            f"Content-Type: {FORM['Content-Type']}\r\nAuthorization: Bearer {alice.token}\r\n\r\n"
+        )
+        sender.sendall(head.encode() + b"x" * 500)
+        assert b" 408 " in sender.recv(65536).partition(b"\r\n")[0]
+    assert (web.files(), web.incoming(), states()) == ({}, [], [])

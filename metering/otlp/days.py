@@ -4,6 +4,7 @@ What this process knows about days is a hint that saves a question per request: 
 that went meanwhile is found out by the insert itself.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
@@ -17,6 +18,10 @@ from metering.otlp.times import DAY, day, micros
 from outbox.raw import Cursor, raw_cursor
 
 ALIAS = owner_named("telemetry").alias
+AT_ONCE = 20
+"""Days that one transaction makes; each is a table with its indexes."""
+MAKING_SECONDS = 5.0
+"""How long one request may make days; its client gives up after ten seconds."""
 ALWAYS = -(2**62)
 """Before every time that a record can hold."""
 
@@ -29,6 +34,19 @@ _retained: dict[Kind, int] = {}
 
 class Gone(Exception):
     """A day of the request is no longer kept. Transient: what is kept was read again, so decode and store again."""
+
+
+class Many(Exception):
+    """The request needs many days that do not exist yet. Transient: `make` them, then store again."""
+
+    def __init__(self, kind: Kind, numbers: Iterable[int]) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.numbers = sorted(numbers)
+
+
+class NotYet(Exception):
+    """The days of the request are being made. Transient: what was made stays, so come again."""
 
 
 def earliest() -> Mapping[Kind, int]:
@@ -48,10 +66,24 @@ def refresh() -> None:
 
 
 def ensure(cursor: Cursor, kind: Kind, numbers: Iterable[int]) -> None:
-    """Make the days, counted from 2000, that this process does not know to exist."""
+    """Make the days, counted from 2000, that this process does not know to exist. Raises `Many`."""
     unknown = set(numbers) - _known[kind]
+    if len(unknown) > AT_ONCE:
+        raise Many(kind, unknown)
     if unknown:
         cursor.execute(ENSURE_DAYS, [kind.value, sorted(day(number) for number in unknown)])
+
+
+def make(many: Many) -> None:
+    """Make the days, some in a transaction, so others come between. Raises `NotYet` when this takes too long."""
+    deadline = time.monotonic() + MAKING_SECONDS
+    for first in range(0, len(many.numbers), AT_ONCE):
+        numbers = many.numbers[first : first + AT_ONCE]
+        if time.monotonic() > deadline:
+            raise NotYet
+        with raw_cursor(ALIAS) as cursor:
+            cursor.execute(ENSURE_DAYS, [many.kind.value, [day(number) for number in numbers]])
+        _known[many.kind].update(numbers)
 
 
 def remember(staged: Mapping[Kind, Iterable[int]]) -> None:

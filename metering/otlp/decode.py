@@ -7,20 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-
+from metering.otlp.essentials import ReadRecord, ReadResource, read_whole_or_essentials
 from metering.otlp.fields import Field, Kind
 from metering.otlp.form import Forms
 from metering.otlp.read_record import Disagreements, Dropped, Given, Row, Rules, given, read_record
-from metering.otlp.split import Malformed, records
+from metering.otlp.split import records
 
 PIECE = 2000
 """Records of one piece: some 2 MiB of Python objects."""
 SAMPLES = 100
 """Dropped records of one request that are named one by one."""
-Describe = Callable[[Kind, Row, LogRecord, Resource], bytes]
+Describe = Callable[[Kind, Row, ReadRecord, ReadResource], bytes]
 """An accepted record as a line of the archive."""
 
 
@@ -61,30 +58,27 @@ class Piece:
 
 def decode(body: bytes, *, rules: Rules, summary: Summary, describe: Describe | None = None) -> Iterator[Piece]:
     """The accepted records of an ExportLogsServiceRequest, in order. Raises `Malformed` or `TooLarge` at any point."""
-    known: Resource | None = None
+    known: ReadResource | None = None
     resource = Given({}, frozenset())
     forms = Forms(resource=resource, rules=rules)
     piece = Piece()
     add, left = _adders(piece), PIECE
-    for resource_message, encoded in records(body):
-        if resource_message is not known:
-            known, resource = resource_message, given(resource_message.attributes)
+    for beside, encoded in records(body):
+        if beside is not known:
+            known, resource = beside, given(beside.message.attributes)
             forms = Forms(resource=resource, rules=rules)
-        try:
-            record = LogRecord.FromString(encoded)
-        except DecodeError:
-            raise Malformed("A record is not valid protobuf.") from None
-        found = forms.read(record)
+        read = read_whole_or_essentials(encoded)
+        found = forms.read(read.message)
         if found is None:
             try:
-                found = read_record(record, resource=resource, rules=rules, disagreements=summary.disagreements)
+                found = read_record(read.message, resource=resource, rules=rules, disagreements=summary.disagreements)
             except Dropped as dropped:
                 summary.drop(dropped)
                 continue
         kind, row = found
         add[kind is Kind.LLM_BILLING](row)
         if describe is not None:
-            piece.lines.append(describe(kind, row, record, resource_message))
+            piece.lines.append(describe(kind, row, read, beside))
         left -= 1
         if not left:
             yield summary.took(piece)

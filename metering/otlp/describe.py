@@ -1,7 +1,8 @@
 """One accepted event as a line of the archive: what is stored, and every attribute as it came but `cluster_id` (T4).
 
 Attributes are in OTLP/JSON, so nothing of their kinds is lost: integers are strings of digits, bytes are base64. Both
-the resource's and the record's `cluster_id` say what the token says, whatever the sender wrote or left out.
+the resource's and the record's `cluster_id` say what the token says, whatever the sender wrote or left out. Of what
+could not be read as a whole only stored attributes are there, and `attributes_cut` says so.
 """
 
 import base64
@@ -12,9 +13,8 @@ from typing import Any
 
 import orjson
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from metering.otlp.essentials import ReadRecord, ReadResource
 from metering.otlp.fields import COLUMNS, Kind
 from metering.otlp.read_record import Row
 from metering.otlp.times import moment
@@ -30,21 +30,22 @@ class Archivist:
     def __init__(self, *, cluster_id: str, mode: str, received_at: datetime) -> None:
         self._common = {"cluster_id": cluster_id, "source_mode": mode, "received_at": stamp(received_at)}
         self._cluster_id = cluster_id
-        self._resource: Resource | None = None
+        self._resource: ReadResource | None = None
         self._resource_attributes: list[Any] = []
 
-    def line(self, kind: Kind, row: Row, record: LogRecord, resource: Resource) -> bytes:
+    def line(self, kind: Kind, row: Row, record: ReadRecord, resource: ReadResource) -> bytes:
         """The event as one line of JSON, its line feed included."""
         if resource is not self._resource:
             self._resource = resource
-            self._resource_attributes = rewritten(resource.attributes, self._cluster_id)
+            self._resource_attributes = rewritten(resource.message.attributes, self._cluster_id)
         return orjson.dumps(
             {
                 "log": NAME,
                 **fields(kind, row),
                 **self._common,
-                "attributes": rewritten(record.attributes, self._cluster_id),
+                "attributes": rewritten(record.message.attributes, self._cluster_id),
                 "resource_attributes": self._resource_attributes,
+                **({} if record.is_whole and resource.is_whole else {"attributes_cut": True}),
             },
             option=orjson.OPT_APPEND_NEWLINE,
         )

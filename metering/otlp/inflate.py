@@ -1,22 +1,19 @@
 """Undo gzip with a bound on what comes out, and on nothing that a sender could lie about (T3)."""
 
 import zlib
-from collections.abc import Callable
 
-from metering.otlp.split import Malformed, TooLarge
+from metering.otlp.wire import Malformed, TooLarge
 
 GZIP = 16 + zlib.MAX_WBITS
 FEED = 64 * 1024
 STEP = 256 * 1024
 """Bytes that one step takes in and lets out; the bound is kept to within one step."""
-LARGE = 4 * 1024 * 1024
-"""From here on a body counts as large: one at a time is inflated and decoded in a process."""
 MAX_MEMBERS = 1000
 """Gzip members of one body: an empty one costs twenty bytes and an allocation."""
 
 
-def inflate(body: bytes, *, most: int, at_large: Callable[[], object] = lambda: None) -> bytes:
-    """What the members of a gzip body hold, one after another; `at_large` is called once before `LARGE` is passed.
+def inflate(body: bytes, *, most: int) -> bytes:
+    """What the members of a gzip body hold, one after another.
 
     Raises `Malformed` for what is no gzip, cut off or damaged, and `TooLarge` beyond `most` bytes.
     """
@@ -40,7 +37,5 @@ def inflate(body: bytes, *, most: int, at_large: Callable[[], object] = lambda: 
             size += len(part)
             if size > most:
                 raise TooLarge(f"The body inflates to more than {most} bytes.")
-            if size > LARGE >= size - len(part):
-                at_large()
             whole.append(part)
     return b"".join(whole)

@@ -10,7 +10,7 @@ import orjson
 from google.protobuf.json_format import ParseDict, ParseError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from metering.otlp.split import Malformed
+from metering.otlp.wire import Malformed
 
 IDS = ("traceId", "spanId", "trace_id", "span_id")
 
@@ -28,8 +28,8 @@ def to_protobuf(body: bytes) -> bytes:
             record.pop(name, None)
     try:
         request = ParseDict(document, ExportLogsServiceRequest(), ignore_unknown_fields=True)
-    except (ParseError, RecursionError, TypeError, ValueError) as error:
-        raise Malformed(f"The body is no ExportLogsServiceRequest: {str(error)[:200]}") from None
+    except (ParseError, RecursionError, TypeError, ValueError):
+        raise Malformed("The body is no ExportLogsServiceRequest in OTLP/JSON.") from None
     return request.SerializeToString()
 
 

@@ -6,9 +6,11 @@ thrown away, so that it reads the answer instead of a reset connection, and then
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -21,12 +23,12 @@ from metering.otlp import answers, metrics
 from metering.otlp.admit import RateLimited, admit
 from metering.otlp.answers import Answer
 from metering.otlp.body import MAX_BODY_BYTES, BodyTooLarge, BodyTooSlow, NoPlace, Receive, body_of
-from metering.otlp.days import Gone
+from metering.otlp.days import Gone, NotYet
 from metering.otlp.headers import Described, RawHeaders, Unsupported, authorization, described, is_json
 from metering.otlp.reasons import RefusedBody, Unavailable
-from metering.otlp.receive import Request, looks_large, receive
+from metering.otlp.receive import Request, TurnsOutLarge, receive
 from metering.otlp.sinks import ArchiveFailed
-from metering.otlp.split import Malformed, TooLarge
+from metering.otlp.wire import Malformed, TooLarge
 
 ADMITTING_THREADS = 2
 """They only ask for tokens, so a full store never delays a 401 or a 429."""
@@ -45,6 +47,10 @@ class Logs:
         self._working = ThreadPoolExecutor(settings.OTLP_THREADS, "receive")
         self._free = asyncio.Semaphore(settings.OTLP_THREADS)
         self._turn = asyncio.Lock()
+        self._waiting: defaultdict[int, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(settings.OTLP_THREADS)
+        )
+        """Per cluster: no more of its requests than there are threads stand in the queue, so others come next."""
         self._places = asyncio.Semaphore(settings.OTLP_LARGE_BODIES)
 
     async def close(self) -> None:
@@ -71,24 +77,32 @@ class Logs:
             return answers.malformed("The body is empty.", is_json=form.is_json)
         request = Request(body=body, is_gzip=form.is_gzip, is_json=form.is_json, who=who, received_at=datetime.now(UTC))
         began = time.perf_counter()
+        try:
+            answer = await self._work(request, has_turn=request.looks_large)
+        except TurnsOutLarge:
+            answer = await self._work(request, has_turn=True)
+        metrics.request_seconds(time.perf_counter() - began)
+        return answer
+
+    async def _work(self, request: Request, *, has_turn: bool) -> Answer:
+        """The answer of a thread. Raises `TurnsOutLarge` if the request needs the turn for large ones."""
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(QUEUE_SECONDS):
-                    if looks_large(request):
+                    if has_turn:
                         await held.enter_async_context(self._turn)
+                    await held.enter_async_context(self._waiting[request.who.cluster_id])
                     await held.enter_async_context(self._free)
             except TimeoutError:
-                return unavailable(Unavailable.BUSY, is_json=form.is_json)
-            answer = await self._in(self._working, lambda: answer_to(request))
-        metrics.request_seconds(time.perf_counter() - began)
-        return answer
+                return unavailable(Unavailable.BUSY, is_json=request.is_json)
+            return await self._in(self._working, lambda: answer_to(replace(request, has_turn=has_turn)))
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
 def answer_to(request: Request) -> Answer:
-    """The answer to a complete body. It is 200 only when the sink has the events."""
+    """The answer to a complete body. It is 200 only when the sink has the events. Raises `TurnsOutLarge`."""
     json = request.is_json
     try:
         return answers.accepted(receive(request), is_json=json)
@@ -100,10 +114,12 @@ def answer_to(request: Request) -> Answer:
         metrics.refused_body(RefusedBody.TOO_LARGE)
         log.warning("otlp_body_refused", reason=RefusedBody.TOO_LARGE, cluster_id=str(request.who.cluster_id))
         return answers.too_large(str(error), is_json=json)
+    except TurnsOutLarge:
+        raise
     except ArchiveFailed as error:
         log.error("otlp_archive_failed", error=str(error))
         return unavailable(Unavailable.ARCHIVE, is_json=json)
-    except (DatabaseError, InterfaceError, Gone) as error:
+    except (DatabaseError, InterfaceError, Gone, NotYet) as error:
         log.error("otlp_store_failed", error_class=type(error).__name__, sqlstate=_sqlstate(error))
         return unavailable(Unavailable.STORE, is_json=json)
     except Exception:

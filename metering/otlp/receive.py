@@ -1,13 +1,11 @@
 """One request's body, from its bytes to its sink, in a thread of its own. Everything it does can be done again.
 
-Bodies that are more than 4 MiB when inflated are worked on one at a time, so a process stays small however many arrive.
-Those that look like it wait outside the threads, so that small ones pass them; one that lied waits inside.
+Large requests (by their bytes, their records, or one of these) are worked on one at a time, so a process stays small
+and has a thread for others. They wait outside the threads; one that turns out large gives its thread up.
 """
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,12 +18,14 @@ from metering.clusters.models import Mode, Sink
 from metering.otlp import days, metrics
 from metering.otlp.decode import Describe, Piece, Summary, decode
 from metering.otlp.fields import Field
-from metering.otlp.inflate import LARGE, inflate
+from metering.otlp.inflate import inflate
 from metering.otlp.json_form import to_protobuf
 from metering.otlp.read_record import Rules
 from metering.otlp.sinks import Origin, put, sink_of
+from metering.otlp.split import is_heavy
 from metering.otlp.store import ALIAS, Outcome
 from metering.otlp.times import micros
+from metering.otlp.wire import TooLarge
 
 ATTEMPTS = 3
 """What is over at once is tried again at once; then the sender does it."""
@@ -33,49 +33,65 @@ PASSING = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
 """SQLSTATEs of a deadlock, and of a server that ends sessions or is just starting. A lost connection has none."""
 CLASHES_LOGGED = 100
 MAX_JSON_BYTES = 8 * 1024 * 1024
-"""OTLP/JSON becomes a tree of objects some ten times its size."""
+LARGE_JSON = 1024 * 1024
+"""OTLP/JSON becomes a tree of objects, tens of times its size at worst."""
+
+LARGE = 4 * 1024 * 1024
+"""Bytes, inflated, from which a request is large."""
 
 log = structlog.get_logger("otlp.receive")
-_large = threading.Lock()
+
+
+class TurnsOutLarge(Exception):
+    """The request is large and has no turn. Nothing was done; receive it again when it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A complete body and what its headers said about it."""
+    """A complete body and what its headers said about it; `has_turn` while no other large one is in work here."""
 
     body: bytes
     is_gzip: bool
     is_json: bool
     who: Authenticated
     received_at: datetime
+    has_turn: bool = False
 
+    @property
+    def large(self) -> int:
+        """The bytes from which it is large."""
+        return LARGE_JSON if self.is_json else LARGE
 
-def looks_large(request: Request) -> bool:
-    """Whether the body says that it is a large one. Gzip's own word may be a lie, so this only decides on turns."""
-    said = int.from_bytes(request.body[-4:], "little") if request.is_gzip else 0
-    return max(said, len(request.body)) > LARGE
+    @property
+    def looks_large(self) -> bool:
+        """Whether the body says that it is large. Gzip's own word may be a lie."""
+        said = int.from_bytes(self.body[-4:], "little") if self.is_gzip else 0
+        return max(said, len(self.body)) > self.large
 
 
 def receive(request: Request) -> Summary:
     """Decode and sink one request; what it held. It is in its sink when this returns.
 
-    Raises `Malformed` and `TooLarge` for the body, `ArchiveFailed`, and Django's database errors; then the sender has
-    to come again, and finds what was stored meanwhile as duplicates.
+    Raises `TurnsOutLarge`, `Malformed` and `TooLarge` for the body, `ArchiveFailed`, `days.NotYet` and Django's
+    database errors; then the sender has to come again, and finds what was stored meanwhile as duplicates.
     """
-    with ExitStack() as held:
-        body = _plain(request, held)
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                summary, outcome = _put(request, body)
-                break
-            except days.Gone:
-                days.refresh()
-                if not left:
-                    raise
-            except (OperationalError, InterfaceError) as error:
-                connections[ALIAS].close()
-                if not left or not _passes(error):
-                    raise
+    body = _plain(request)
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            summary, outcome = _put(request, body)
+            break
+        except days.Many as many:
+            days.make(many)
+        except days.Gone:
+            days.refresh()
+            if not left:
+                raise
+        except (OperationalError, InterfaceError) as error:
+            connections[ALIAS].close()
+            if not left or not _passes(error):
+                raise
+    else:
+        raise days.NotYet
     _tell(request.who, summary, outcome)
     return summary
 
@@ -85,16 +101,27 @@ def _passes(error: Exception) -> bool:
     return state is None or state in PASSING or state.startswith("08")
 
 
-def _plain(request: Request, held: ExitStack) -> bytes:
-    """The body as protobuf. From the moment it turns out to be large, this thread holds the turn for large ones."""
+def _plain(request: Request) -> bytes:
+    """The body as protobuf. Raises `TurnsOutLarge`."""
     most = MAX_JSON_BYTES if request.is_json else settings.OTLP_MAX_INFLATED_BYTES
     body = request.body
-    if len(body) > LARGE:
-        held.enter_context(_large)
-    if request.is_gzip:
-        at_large = (lambda: None) if len(body) > LARGE else (lambda: held.enter_context(_large))
-        body = inflate(body, most=most, at_large=at_large)
-    return to_protobuf(body) if request.is_json else body
+    at_once = most if request.has_turn else min(most, request.large)
+    try:
+        if request.is_gzip:
+            body = inflate(body, most=at_once)
+    except TooLarge:
+        if request.has_turn:
+            raise
+        raise TurnsOutLarge from None
+    if not request.has_turn and len(body) > at_once:
+        raise TurnsOutLarge
+    if len(body) > most:
+        raise TooLarge(f"The body has more than {most} bytes.")
+    if request.is_json:
+        body = to_protobuf(body)
+    if not request.has_turn and is_heavy(body):
+        raise TurnsOutLarge
+    return body
 
 
 def _put(request: Request, body: bytes) -> tuple[Summary, Outcome | None]:

@@ -1,16 +1,20 @@
 """Retention by whole days: what goes is counted, never stored again, and never goes before it was consumed."""
 
+import uuid
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.db import connections
 
+from metering.clusters.authenticate import Authenticated
+from metering.clusters.models import Mode, Sink
 from metering.otlp import days
 from metering.otlp.expire import expire
 from metering.otlp.fields import Kind
 from metering.otlp.identify import scan
+from metering.otlp.receive import Request, receive
 from metering.otlp.times import micros
-from tests.otlp.make import llm, rules, sample
+from tests.otlp.make import body, llm, rules, sample
 from tests.otlp.reading import fate
 from tests.otlp.storing import TODAY, counts, forget_days, has_timescale, put, rows, stored
 
@@ -132,3 +136,24 @@ def test_a_resend_of_a_kept_day_is_still_a_duplicate_after_others_went(telemetry
     aggregate_all()
     expire(Kind.LLM_BILLING, today=TODAY.date(), keep_days=40)
     assert counts(put([llm("b", at=TODAY)])) == (0, 1, 0)
+
+
+@pytest.mark.spec("T10")
+def test_a_request_over_very_many_days_makes_them_some_at_a_time(
+    telemetry: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 2 * days.AT_ONCE + 5
+    sent = Request(
+        body=body([llm(f"event {day}", at=TODAY - (200 + day) * DAY) for day in range(number)]),
+        is_gzip=False,
+        is_json=False,
+        who=Authenticated(cluster_id=7, token_id=uuid.uuid4(), mode=Mode.GATEWAY, sink=Sink.TIMESCALE),
+        received_at=TODAY,
+    )
+    forget_days()
+    monkeypatch.setattr(days, "MAKING_SECONDS", -1.0)
+    with pytest.raises(days.NotYet):
+        receive(sent)
+    assert stored() == 0
+    monkeypatch.undo()
+    assert receive(sent).accepted.total() == stored() == number

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections, transaction
 from metering.otlp import days, store
 from metering.otlp.decode import Piece, Summary, decode
 from metering.otlp.fields import Kind
-from metering.otlp.split import Malformed
+from metering.otlp.wire import Malformed
 from outbox import steps
 from tests.otlp.make import ABSENT, NOON, body, llm, rules, sample
 from tests.otlp.storing import TODAY, counts, forget_days, has_timescale, put, rows, stored

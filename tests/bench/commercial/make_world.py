@@ -1,4 +1,4 @@
-"""Child: subscribe the tenants of the measurement in its databases."""
+"""Child: subscribe the tenants of the measurement in its databases; a member's token for those who upload."""
 
 import os
 
@@ -13,7 +13,7 @@ def main() -> None:
 
     children.wait_for_start()
     world.make(f"{os.environ['DATABASE_NAME_PREFIX']}billing")
-    children.answer()
+    children.answer(token=world.uploader())
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""Part `commercial`: reserve and settle beside the bare statements they cannot do without."""
+"""Part `commercial`: reserve and settle beside the bare statements that they need, and uploads with their memory."""
 
 import os
 from statistics import median
 
 from tests.bench import children, ground
-from tests.bench.commercial import world
+from tests.bench.commercial import uploads, world
 from tests.bench.size import Size
 from tests.bench.table import Line
 
 PREFIX = "bench_commercial_"
-OWNERS = ("billing", "attachments")
+OWNERS = ("core", "billing", "attachments")
 BILLING = f"{PREFIX}billing"
 THREADS = (1, 8, 32)
 PAIRS = 4_000
@@ -17,13 +17,14 @@ HISTORY = 1_000_000
 
 
 def measure(size: Size) -> list[Line]:
-    """Pairs per second on one entitlement and on a hundred and the same on a long history."""
+    """Pairs per second on one entitlement and on a hundred, the same on a long history, and uploads."""
     before = os.environ["DATABASE_NAME_PREFIX"]
     os.environ["DATABASE_NAME_PREFIX"] = PREFIX
     try:
-        _make_databases()
+        token = _make_databases()
         lines = [line for threads in THREADS for line in _beside(size, threads=threads)]
         lines += _grown(size)
+        lines += uploads.measure(size, token=token, prefix=PREFIX)
     finally:
         for owner in OWNERS:
             ground.drop(f"{PREFIX}{owner}")
@@ -31,11 +32,12 @@ def measure(size: Size) -> list[Line]:
     return lines
 
 
-def _make_databases() -> None:
+def _make_databases() -> str:
     for owner in OWNERS:
         ground.drop(f"{PREFIX}{owner}")
     children.manage("migrate_owners", *OWNERS, env=dict(os.environ))
-    children.run("commercial.make_world", prefix=PREFIX)
+    (made,) = children.run("commercial.make_world", prefix=PREFIX).answers
+    return str(made["token"])
 
 
 def _beside(size: Size, *, threads: int) -> list[Line]:

@@ -1,12 +1,15 @@
 """Tenants with subscriptions for the measurement, the rows it is compared with, and a long history."""
 
+from datetime import timedelta
+
 from tests.bench import ground
 from tests.commercial.make import AT, subscribe
 
-__all__ = ["AT", "DIMENSION", "TENANTS", "TOOL", "grow_history", "make", "tenant"]
+__all__ = ["AT", "DIMENSION", "TENANTS", "TOOL", "grow_history", "make", "tenant", "uploader"]
 
 TOOL, DIMENSION = "bench", "bench.work"
 TENANTS = 100
+UPLOADER = "org:bench-uploader"
 ROOMY = 2**52
 
 BESIDE = (
@@ -53,6 +56,21 @@ def make(billing: str) -> None:
     with ground.administrator(billing) as connection:
         for statement in BESIDE:
             connection.execute(statement)
+
+
+def uploader() -> str:
+    """The access token of a member of an organisation whose uploads are counted."""
+    from django.contrib.auth.models import User
+
+    from attachments.claims.members import Tenant, join
+    from attachments.claims.models import MembershipRole
+    from attachments.claims.tokens import mint
+
+    subscribe(tenant=UPLOADER, limit=ROOMY, tool="storage", dimension="attachment.upload", basis="bytes")
+    account = User.objects.using("default").create(username="bench-uploader")
+    member = Tenant("organization", UPLOADER)
+    join(user_id=account.pk, tenant=member, role=MembershipRole.MEMBER)
+    return mint(user_id=account.pk, tenant=member, life=timedelta(days=1)).text
 
 
 def grow_history(billing: str, *, events: int) -> None:

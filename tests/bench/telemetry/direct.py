@@ -41,7 +41,7 @@ def main() -> None:
 
     def decoded(body: bytes) -> int:
         summary = Summary()
-        plain = inflate(body, most=settings.OTLP_MAX_INFLATED_BYTES, at_large=lambda: None)
+        plain = inflate(body, most=settings.OTLP_MAX_INFLATED_BYTES)
         for _ in decode(plain, rules=rules, summary=summary):
             pass
         return summary.accepted.total()

@@ -11,7 +11,7 @@ import time
 from itertools import count
 from statistics import median, quantiles
 
-from tests.bench import children
+from tests.bench import children, listening
 from tests.bench.size import Size
 from tests.bench.table import Line
 from tests.bench.telemetry import served
@@ -114,7 +114,7 @@ def _memory(token: str) -> list[Line]:
 
         def watch() -> None:
             while not done.wait(0.05):
-                seen.append(max(served.resident(parent), default=0.0))
+                seen.append(max(listening.resident(parent), default=0.0))
 
         def post() -> None:
             headers = {"Content-Type": "application/x-protobuf", "Authorization": f"Bearer {token}"}

@@ -8,6 +8,9 @@ from django.db.models import Q
 from attachments.files.models import FileIntent, IntentState
 from config.readonly_admin import SECTIONS, Code, Filter, Lines, Link, Option, ReadOnlyAdmin, Span
 
+DEPTHS = {2: "everything of a claim", 3: "everything of an item", 4: "one content"}
+"""What a path of so many ids is."""
+
 
 def _queues(pages: ReadOnlyAdmin) -> Sequence[Option]:
     return [Option("open", "open", Q(state=IntentState.OPEN), ("folder", "sequence"))]
@@ -25,7 +28,7 @@ class FileIntentAdmin(ReadOnlyAdmin):
     order = ("-sequence",)
     filters = (Filter("queue", "Show", _queues),)
     lookups = ("intent_id",)
-    list_display = ("intent_id", "state", "action", "stored_path", "replaces", "failed", "written_at", "ended")
+    list_display = ("intent_id", "state", "action", "what", "replaces", "failed", "written_at", "ended")
     headings = {
         "intent_id": "Change",
         "written_at": "Written",
@@ -39,6 +42,11 @@ class FileIntentAdmin(ReadOnlyAdmin):
         ("Time", {"fields": ("written_at", "ended_at", "ended_by", "open_for")}),
         ("Failures", {"fields": ("failures", "last_failure")}),
     )
+
+    @admin.display(description="what")
+    def what(self, row: FileIntent) -> Lines:
+        ids = row.path.split("/")
+        return Lines(ids[-1], DEPTHS[len(ids)])
 
     @admin.display(description="path")
     def stored_path(self, row: FileIntent) -> Code:

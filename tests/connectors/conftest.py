@@ -33,21 +33,10 @@ def web_process(
     with django_db_blocker.unblock():
         connections.close_all()
     crew = Crew()
+    # granian gives up when a process dies twice within seconds, which is what tests of kills do.
     command = (
-        *(
-            "-m",
-            "granian",
-            "--interface",
-            "asginl",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "--workers",
-            str(WORKERS),
-        ),
-        *("--respawn-failed-workers", "--respawn-interval", "0.1", "--workers-kill-timeout", "2"),
-        "tests.connectors.web:application",
+        *("-m", "gunicorn", "--worker-class", "uvicorn_worker.UvicornWorker", "--workers", str(WORKERS)),
+        *("--bind", f"127.0.0.1:{port}", "--graceful-timeout", "2", "tests.connectors.web:application"),
     )
     try:
         parent = crew.start(command, WEB_STEPS=str(steps), CONNECTOR_MAX_BODY_BYTES="65536")

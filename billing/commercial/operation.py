@@ -14,6 +14,8 @@ from typing import Literal
 from django.conf import settings
 
 NAME = re.compile(r"[a-z][a-z0-9._-]{0,79}")
+TENANT_KINDS = frozenset({"organization", "personal"})
+BASES = frozenset({"events", "bytes"})
 PROVIDER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
@@ -34,8 +36,10 @@ class Operation:
     provider_code: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.identity or not all(self.identity):
-            raise ValueError("An operation needs an identity of at least one part, and no empty part.")
+        if self.tenant_kind not in TENANT_KINDS or not self.tenant_id or self.quantity_basis not in BASES:
+            raise ValueError("An operation is of an organization or a personal tenant with an id, in events or bytes.")
+        if not _is_tuple_of_texts(self.identity):
+            raise ValueError("An operation needs an identity: a tuple of at least one text, and no empty part.")
         if not NAME.fullmatch(self.tool) or not NAME.fullmatch(self.dimension):
             raise ValueError("Tool and dimension are short lower-case names, fixed in the code.")
         if self.provider_code is not None and not PROVIDER.fullmatch(self.provider_code):
@@ -49,6 +53,11 @@ class Operation:
     def fingerprint(self, *, business: str) -> str:
         """The operation's identity in commercial facts, for the business code of this owner."""
         return keyed_hash("operation@1", business, self.tenant_ref, self.tool, self.dimension, *self.identity)
+
+
+def _is_tuple_of_texts(parts: object) -> bool:
+    """A text in its place would be taken for a tuple of its letters."""
+    return isinstance(parts, tuple) and bool(parts) and all(isinstance(part, str) and part for part in parts)
 
 
 def keyed_hash(*parts: str) -> str:

@@ -84,7 +84,7 @@ def reserve(operation: Operation, *, quantity: int, using: str, at: datetime) ->
     Raises `QuotaExceeded`, `OperationConflict` (known with another quantity), `CommercialUnavailable`,
     `CommercialMisconfigured`; then nothing is held and nothing may begin.
     """
-    if not 0 <= quantity <= MAX_INTEGER:
+    if type(quantity) is not int or not 0 <= quantity <= MAX_INTEGER:
         raise ValueError(f"A quantity is a whole number from 0 to {MAX_INTEGER}.")
     if at.tzinfo is None:
         raise ValueError("The time of an operation needs a time zone; pass an aware datetime.")

@@ -27,6 +27,9 @@ _POSTGRES_SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    # A refused statement is the client's to log: its text and its rows hold names and numbers of people.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
 }
 _NO_PROCESS = 2**22 + 1
 """Above the largest process id of Linux."""

@@ -22,11 +22,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def answering(command: Sequence[str], *, port: int, env: Mapping[str, str]) -> Iterator[int]:
-    """Run it until the context ends; the process id, once `/health/ready` answers."""
+def answering(
+    command: Sequence[str], *, port: int, env: Mapping[str, str], probe: str = "/health/ready"
+) -> Iterator[int]:
+    """Run it until the context ends; the process id, once `probe` answers."""
     child = subprocess.Popen(command, cwd=children.ROOT, env=env)
     try:
-        _wait_until_ready(port, child)
+        _wait_until_ready(port, child, probe)
         yield child.pid
     finally:
         child.terminate()
@@ -53,11 +55,11 @@ def _workers(parent: int) -> list[str]:
     return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
 
 
-def _wait_until_ready(port: int, child: "subprocess.Popen[bytes]") -> None:
+def _wait_until_ready(port: int, child: "subprocess.Popen[bytes]", probe: str) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and child.poll() is None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{probe}", timeout=5):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)

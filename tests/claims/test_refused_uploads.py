@@ -38,6 +38,11 @@ GARBAGE: dict[str, tuple[dict[str, str], bytes]] = {
     "no-name": (FORM, form((file_part(name='filename=""'), b"x"))),
     "a-name-of-dots": (FORM, form((file_part(name='filename=".."'), b"x"))),
     "a-long-name": (FORM, form((file_part(name=f'filename="{"n" * 300}.pdf"'), b"x"))),
+    "a-name-that-grows": (FORM, form((file_part(name=f'filename="{chr(0xFB2C) * 200}.pdf"'), b"x"))),
+    "a-codec-that-is-none-of-text": (
+        {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}; charset=hex"},
+        form((file_part(), b"x")),
+    ),
     "a-field": (FORM, form(('Content-Disposition: form-data; name="file"', b"x"))),
     "never-ends": (FORM, form((file_part(), b"x" * 1000), end="")),
     "broken-base64": (FORM, form((file_part(more="\r\nContent-Transfer-Encoding: base64"), b"abc"))),
@@ -55,6 +60,10 @@ def test_garbage_is_400_and_leaves_nothing(alice: Person, web: Web) -> None:
         assert answer.json()["type"] == "urn:backbone:problem:invalid-request"
     assert (web.files(), web.incoming(), states()) == ({}, [], [])
     assert alice.call("post", place, json={"file": "x"}).status_code == 415
+    packed = {**FORM, "Content-Encoding": "gzip"}
+    assert alice.call("post", place, headers=packed, data=form((file_part(), b"x"))).status_code == 415
+    loud = {"Content-Type": f"Multipart/Form-Data; boundary={BOUNDARY}"}
+    assert alice.call("post", place, headers=loud, data=form((file_part(), b"x"))).status_code == 201
 
 
 NAMES = {

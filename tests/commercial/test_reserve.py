@@ -68,8 +68,8 @@ def test_the_limit_itself_is_still_allowed(limit: int, quantity: int) -> None:
         assert used_and_held() == (0, quantity)
 
 
-@pytest.mark.parametrize("quantity", [-1, 2**53])
-def test_a_quantity_without_sense_is_a_mistake_of_the_caller(quantity: int) -> None:
+@pytest.mark.parametrize("quantity", [-1, 2**53, True, 1.5, "1", None])
+def test_a_quantity_without_sense_is_a_mistake_of_the_caller(quantity: Any) -> None:
     with pytest.raises(ValueError, match="whole number"):
         reserve(operation(subscribe()), quantity=quantity)
     with pytest.raises(ValueError, match="time zone"):
@@ -289,6 +289,22 @@ def test_an_alias_without_markers_and_an_open_transaction_are_refused_before_any
 def test_names_that_could_hold_something_else_are_refused(parts: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="fixed in the code"):
         operation(None, **parts)  # type: ignore[arg-type]  # one of the names
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"tenant_kind": "team"}, {"tenant_id": ""}, {"quantity_basis": "pages"}, {"identity": "letters"},
+        {"identity": ()}, {"identity": ("a", "")}, {"identity": (7,)},
+    ],
+)  # fmt: skip
+def test_an_operation_of_nobody_or_without_identity_is_a_mistake_of_the_caller(parts: dict[str, Any]) -> None:
+    whole = {
+        "tenant_kind": "organization", "tenant_id": "org:a", "tool": "t", "dimension": "d", "quantity_basis": "events",
+        "identity": ("a",),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="An operation"):
+        hooks.Operation(**(whole | parts))
 
 
 def test_a_settlement_without_a_commit_is_refused_and_a_release_after_one_settles() -> None:

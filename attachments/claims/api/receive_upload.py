@@ -4,6 +4,7 @@ Django's own parser reads the body, so no upload is ever in memory as a whole; i
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -67,8 +68,8 @@ def received_file(request: HttpRequest) -> Iterator[ReceivedFile]:
 
     Raises `InvalidUpload`, `Refused` (415), and what `Incoming` raises.
     """
-    if request.content_type != FORM:
-        raise Refused(Kind.WRONG_MEDIA_TYPE, f"An upload is {FORM}, with the file in the part `{PART}`.")
+    if request.content_type != FORM or request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Refused(Kind.WRONG_MEDIA_TYPE, f"An upload is {FORM}, not encoded, with the file in the part `{PART}`.")
     handler = _IntoIncoming(request)
     with ExitStack() as stack:
         try:
@@ -77,7 +78,7 @@ def received_file(request: HttpRequest) -> Iterator[ReceivedFile]:
             if handler.incoming is not None:
                 stack.enter_context(handler.incoming)
         name, media_type = handler.named
-        if handler.incoming is None or not handler.is_whole or not handler.incoming.size or len(name) > LONGEST_NAME:
+        if handler.incoming is None or not handler.is_whole or not handler.incoming.size or _is_long(name):
             raise InvalidUpload(InvalidUpload.__doc__)
         handler.incoming.finish()
         yield ReceivedFile(name=name, media_type=_fit(media_type), incoming=handler.incoming)
@@ -86,11 +87,20 @@ def received_file(request: HttpRequest) -> Iterator[ReceivedFile]:
 def _parse(request: HttpRequest, handler: FileUploadHandler) -> None:
     """A body without Content-Length is read as well: the parser would take the missing header for an empty body."""
     request.upload_handlers = [handler]
-    meta = {**request.META, "CONTENT_LENGTH": request.META.get("CONTENT_LENGTH") or "1"}
+    kind, divider, parameters = request.META.get("CONTENT_TYPE", "").partition(";")
+    meta = {
+        **request.META,
+        "CONTENT_LENGTH": request.META.get("CONTENT_LENGTH") or "1",
+        "CONTENT_TYPE": f"{kind.lower()}{divider}{parameters}",
+    }
     try:
         request.parse_file_upload(meta, request)  # type: ignore[arg-type]  # it reads, as the parser asks
-    except (MultiPartParserError, SuspiciousOperation, UnreadablePostError, ValueError) as error:
+    except (MultiPartParserError, SuspiciousOperation, UnreadablePostError, LookupError, ValueError) as error:
         raise InvalidUpload(InvalidUpload.__doc__) from error
+
+
+def _is_long(name: str) -> bool:
+    return len(unicodedata.normalize("NFC", name)) > LONGEST_NAME
 
 
 def _fit(media_type: str | None) -> str:

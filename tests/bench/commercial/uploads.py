@@ -27,7 +27,9 @@ def measure(size: Size, *, token: str, prefix: str) -> list[Line]:
     lines = []
     for name, (length, full) in SIZES.items():
         count = max(2, int(full * size.share))
-        with listening.answering([*command, "config.asgi:application"], port=port, env=env) as parent:
+        with listening.answering(
+            [*command, "config.asgi:application"], port=port, env=env, probe="/health/live"
+        ) as parent:
             taken = _upload(api, name, length, count)
             most = max(listening.peak(parent))
         lines += [

@@ -137,3 +137,12 @@ def padded(encoded: bytes, size: int) -> bytes:
         if len(filler) == missing:
             return encoded + filler
     raise ValueError(missing)
+
+
+def wrapped(number: int, encoded: bytes) -> bytes:
+    """A field of bytes, as protobuf encodes it."""
+    length, parts = len(encoded), bytearray()
+    while length > 127:
+        parts.append(length & 127 | 128)
+        length >>= 7
+    return bytes([number << 3 | 2, *parts, length]) + encoded

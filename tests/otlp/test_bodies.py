@@ -20,7 +20,7 @@ from metering.otlp.inflate import MAX_MEMBERS, inflate
 from metering.otlp.json_form import to_protobuf
 from metering.otlp.split import records
 from metering.otlp.wire import Malformed, TooLarge
-from tests.otlp.make import body, llm, request, rules, sample
+from tests.otlp.make import body, llm, request, rules, sample, wrapped
 
 MIB = 2**20
 
@@ -94,19 +94,11 @@ def test_a_resource_that_comes_late_or_in_pieces_is_merged_as_protobuf_says() ->
     first = request([llm()], resource={"a": 1}).resource_logs[0].SerializeToString()
     late = request([], resource={"b": 2}).resource_logs[0].SerializeToString()
     whole = ExportLogsServiceRequest()
-    encoded = b"\x0a" + _length(len(first + late)) + first + late
+    encoded = wrapped(1, first + late)
     whole.MergeFromString(encoded)
     ((resource, _),) = records(encoded)
     assert resource.message == whole.resource_logs[0].resource
     assert {pair.key for pair in resource.message.attributes} == {"a", "b"}
-
-
-def _length(number: int) -> bytes:
-    parts = bytearray()
-    while number > 127:
-        parts.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*parts, number])
 
 
 def test_unknown_fields_of_every_wire_type_are_skipped() -> None:

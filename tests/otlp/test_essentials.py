@@ -12,7 +12,7 @@ from metering.otlp.decode import Piece, Summary, decode
 from metering.otlp.describe import Archivist
 from metering.otlp.essentials import LARGEST_VALUE, WHOLE_BYTES
 from metering.otlp.fields import Kind
-from tests.otlp.make import NOON, body, llm, request, rules, sample
+from tests.otlp.make import NOON, body, llm, request, rules, sample, wrapped
 from tests.otlp.server import Server, until_closed
 from tests.otlp.storing import stored
 from tests.otlp.test_bounds import peak_kilobytes
@@ -34,15 +34,6 @@ def nested(levels: int) -> bytes:
     for _ in range(levels):
         made = wrapped(5, wrapped(1, made))
     return made
-
-
-def wrapped(number: int, encoded: bytes) -> bytes:
-    """A field of bytes."""
-    length, parts = len(encoded), bytearray()
-    while length > 127:
-        parts.append(length & 127 | 128)
-        length >>= 7
-    return bytes([number << 3 | 2, *parts, length]) + encoded
 
 
 def with_record(encoded: bytes, *beside: LogRecord) -> bytes:

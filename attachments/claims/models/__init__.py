@@ -6,7 +6,7 @@ The database keeps what is submitted from any change. Names of files stand here 
 from attachments.claims.models.access_token import AccessToken
 from attachments.claims.models.attachment import Attachment
 from attachments.claims.models.claim import TRANSITIONS, Claim, ClaimItem, ClaimState
-from attachments.claims.models.membership import Membership, MembershipRole, TenantKind
+from attachments.claims.models.membership import Membership, MembershipRole
 from attachments.claims.models.upload import AttachmentUpload
 
 __all__ = [
@@ -19,5 +19,4 @@ __all__ = [
     "ClaimState",
     "Membership",
     "MembershipRole",
-    "TenantKind",
 ]

@@ -6,7 +6,8 @@ from django.db.models import Q
 from django.db.models.functions import Length, Now
 from django.db.models.lookups import LessThanOrEqual
 
-from attachments.claims.models.membership import TENANT_ID, TenantKind
+from attachments.claims.models.membership import TENANT_ID
+from attachments.tenants import TenantKind
 from outbox.guards import Guard, never_truncate, refusal, refuse_when
 
 LONGEST_TEXT = 200

@@ -5,16 +5,10 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from attachments.tenants import TenantKind
 from outbox.guards import never_delete, refuse_when
 
 TENANT_ID = r"^[\x21-\x7e]{1,200}$"
-
-
-class TenantKind(models.TextChoices):
-    """What kind of tenant pays."""
-
-    ORGANIZATION = "organization", "Organisation"
-    PERSONAL = "personal", "Person"
 
 
 class MembershipRole(models.TextChoices):

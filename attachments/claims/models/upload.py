@@ -5,7 +5,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from attachments.claims.models.membership import TENANT_ID, TenantKind
+from attachments.claims.models.membership import TENANT_ID
+from attachments.tenants import TenantKind
 from outbox.guards import is_sha256, never_delete, refuse_when
 
 

@@ -4,7 +4,7 @@ No table holds the plaintext of a secret. Nothing is deleted, and but for the en
 """
 
 from attachments.connectors.models.act import ActKind, ConnectorAct
-from attachments.connectors.models.connector import Connector, TenantKind
+from attachments.connectors.models.connector import Connector
 from attachments.connectors.models.event import ConnectorConflict, ConnectorEvent
 from attachments.connectors.models.secret import TRANSITIONS, ConnectorSecret, SecretState
 
@@ -17,5 +17,4 @@ __all__ = [
     "ConnectorEvent",
     "ConnectorSecret",
     "SecretState",
-    "TenantKind",
 ]

@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.db.models.functions import Length, Now
 from django.db.models.lookups import LessThanOrEqual
 
+from attachments.tenants import TenantKind
 from outbox.guards import append_only, refuse_when
 
 SAYS_OTHERWISE = """
@@ -15,13 +16,6 @@ NEW.digest IS DISTINCT FROM encode(sha256(convert_to(NEW.candidate, 'UTF8')), 'h
     'providerCode', NEW.provider_code, 'financialConnectorSchemaVersion', '1',
     'financialConnectorDigestAlgorithmVersion', 'jcs-sha256-v1')
 """
-
-
-class TenantKind(models.TextChoices):
-    """What kind of tenant pays for the events."""
-
-    ORGANIZATION = "organization", "Organisation"
-    PERSONAL = "personal", "Person"
 
 
 class Connector(models.Model):
